@@ -37,7 +37,7 @@ _VISIBLE = {
     "xpu": ("ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR"),
     "mps": (),
 }
-_ITEM = re.compile(r"([a-z]+)(?::([0-9]{1,6}))?")
+_ITEM = re.compile(r"([a-z]+)(?::(0|[1-9][0-9]{0,5}))?")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Device:
 
     @property
     def virtual(self) -> bool:
-        """Whether this device shares its backing: a virtual CPU or a pretended GPU."""
+        """Whether something else computes for it: a virtual CPU, or a GPU that is pretended."""
         return (self.kind, self.index) != ("cpu", 0) and str(self) != self.backing
 
 
@@ -77,7 +77,8 @@ def parse_devices(spec: DeviceSpec = "all", placement: Placement | None = None) 
     Args:
         spec: Kinds (``"cuda"``: all visible of it), devices (``"cuda:1"``, ``"cpu:0"``), ``"all"``
             (every accelerator, else the CPU), ``"rank"`` (this process's own), several of these
-            with commas between, or a sequence of such. A device may be listed twice.
+            with commas between, or a sequence of such. A device may be listed twice. A
+            ``torch.device`` always names one device; without an index it is torch's current one.
         placement: Who this process is, for ``"rank"``; found when it is not given.
 
     Returns:
@@ -87,14 +88,18 @@ def parse_devices(spec: DeviceSpec = "all", placement: Placement | None = None) 
         DeviceError: The text makes no sense, or names a device that is not there.
         PlacementError: ``"rank"`` was asked for and the launcher's variables are half set.
     """
-    items = [spec] if isinstance(spec, str | Device | torch.device) else list(spec)
+    items: Iterable[object] = [spec]
+    if isinstance(spec, Iterable) and not isinstance(spec, str):
+        items = spec
     found: list[Device] = []
     for item in items:
         if isinstance(item, Device):
             found.append(item)
-        elif isinstance(item, str | torch.device):
-            for text in str(item).split(","):
-                found.extend(_parse_one(text, str(item), placement))
+        elif isinstance(item, torch.device):
+            found.extend(_parse_one(_with_index(item), str(item), placement))
+        elif isinstance(item, str):
+            for text in item.split(","):
+                found.extend(_parse_one(text, item, placement))
         else:
             raise DeviceError(
                 f"{item!r} is no device; give a text such as 'cuda:0', a torch.device or a "
@@ -193,8 +198,15 @@ def _parse_one(text: str, whole: str, placement: Placement | None) -> list[Devic
     if index is None and choice:
         return choice
     if index is None or int(index) >= len(choice):
-        raise DeviceError(_absent(text, kind))
+        raise DeviceError(_absent(text, kind, int(index or 0)))
     return [choice[int(index)]]
+
+
+def _with_index(device: torch.device) -> str:
+    if ":" in str(device) or device.type == "cpu":
+        return str(device)
+    here = _accelerator.kind() == device.type
+    return f"{device.type}:{torch.accelerator.current_device_index() if here else 0}"
 
 
 def _cpu(index: int) -> Device:
@@ -212,12 +224,18 @@ def _there() -> str:
     return f"This process sees {', '.join(names)}."
 
 
-def _absent(text: str, kind: str) -> str:
+def _absent(text: str, kind: str, index: int) -> str:
     masks = [
-        f"{name}={os.environ[name]!r}" for name in _VISIBLE[kind] if os.environ.get(name) is not None
+        f"{name}={os.environ[name]!r}"
+        for name in _VISIBLE[kind]
+        if os.environ.get(name) is not None
     ]
     mask = f" with {', '.join(masks)}" if masks else ""
-    return (
-        f"device {text!r} is not there{mask}. {_there()} To try a program that names GPUs without "
-        f"them, set TORCHSPAN_PRETEND_{kind.upper()}={1 if kind == 'mps' else 2}."
-    )
+    message = f"device {text!r} is not there{mask}. {_there()}"
+    if index < (1 if kind == "mps" else VIRTUAL_CPUS):
+        number = 1 if kind == "mps" else max(2, index + 1)
+        message += (
+            " To try a program that names GPUs without them, set "
+            f"TORCHSPAN_PRETEND_{kind.upper()}={number}."
+        )
+    return message
