@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+# Each of these sets up .venv by itself the first time; PYTHON=python3.12 chooses the Python.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format ranks hosts bench docs clean
+bin := .venv/bin
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: ## make .venv with everything in it (the others do this too)
+	@PYTHON="$(PYTHON)" tools/setup
+
+demo: setup ## one model over all devices and two ranks, in a table
+	@$(bin)/python examples/demo/demo.py
+
+test: setup ## every test
+	$(bin)/python -m pytest -n 2 $(ARGS)
+
+check: setup ## format, lint, types, sizes
+	$(bin)/ruff format --check . && $(bin)/ruff check . && $(bin)/mypy
+	$(bin)/python tools/style.py
+
+format: setup ## put every file into the house format
+	$(bin)/ruff format . && $(bin)/ruff check --fix .
+
+ranks: setup ## the tests that run on 1, 2 and 3 ranks
+	tools/ranks
+
+hosts: setup ## the rank examples across two hosts (root only)
+	tools/hosts
+
+bench: setup ## measure against plain PyTorch
+	$(bin)/python -m bench $(ARGS)
+
+docs: setup ## build the pages into build/docs
+	$(bin)/mkdocs build --strict --quiet --config-file tools/mkdocs.yml
+
+clean: ## remove what was built; .venv too
+	rm -rf .venv build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache
