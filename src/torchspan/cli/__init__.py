@@ -19,7 +19,7 @@ from torchspan._version import __version__
 
 __all__ = ["main"]
 
-COMMANDS = ("devices",)
+COMMANDS = ("devices", "doctor")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
