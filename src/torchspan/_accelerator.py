@@ -8,11 +8,16 @@ asked of the vendor's module here.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-__all__ = ["capability", "count", "kind", "memory", "name"]
+__all__ = ["capability", "count", "kind", "memory", "name", "tf32"]
+
+_tf32_lock = threading.RLock()
 
 
 def kind() -> str | None:
@@ -53,6 +58,29 @@ def capability(index: int) -> str | None:
     if torch.version.hip:
         return str(torch.cuda.get_device_properties(index).gcnArchName)
     return ".".join(map(str, torch.cuda.get_device_capability(index)))
+
+
+@contextmanager
+def tf32(kind: str) -> Iterator[None]:
+    """Let float32 matrix products and convolutions round their factors to TF32 inside.
+
+    torch keeps this in one switch for the whole process, so it is turned under a lock and turned
+    back; only the launches of one call stand between.
+    """
+    if kind != "cuda":
+        yield
+        return
+    cudnn: Any = torch.backends.cudnn
+    switches = (torch.backends.cuda.matmul, cudnn.conv)
+    with _tf32_lock:
+        before = [each.fp32_precision for each in switches]
+        try:
+            for each in switches:
+                each.fp32_precision = "tf32"
+            yield
+        finally:
+            for each, value in zip(switches, before, strict=True):
+                each.fp32_precision = value
 
 
 def _module() -> Any:

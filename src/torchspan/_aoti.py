@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""One AOTInductor build, opened on one device and called with tensors in a row.
+
+torch's own Python binding holds the interpreter's lock while a build runs, so that two CPU devices
+would take turns. CPU builds are therefore called through their C interface, which lets go of it.
+Builds that need torch's proxy executor (operators without a C form) and those of accelerators,
+whose calls only launch, go through torch's loader.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Sequence
+from ctypes import c_char_p, c_int32, c_size_t, c_void_p, py_object
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torchspan._devices import Device
+from torchspan._errors import ModelError, ModelFileError
+
+__all__ = ["OPENED", "Opened", "open_build"]
+
+# Where the files of an unpacked build lie below its folder: torch's loader looks there.
+OPENED = "data/aotinductor/model"
+
+Opened = Callable[[Sequence[Tensor]], list[Tensor]]
+
+_pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer_of.restype, _pointer_of.argtypes = c_void_p, [py_object, c_char_p]
+_capsule_of = ctypes.pythonapi.PyCapsule_New
+_capsule_of.restype, _capsule_of.argtypes = py_object, [c_void_p, c_char_p, c_void_p]
+
+
+def open_build(folder: Path, device: Device, runners: int) -> Opened:
+    """Open the build unpacked in ``folder``.
+
+    Args:
+        folder: Holds ``data/aotinductor/model``.
+        device: Where to run.
+        runners: How many calls may run at the same time; more wait for one to end.
+
+    Returns:
+        A function of contiguous inputs in a row that gives the outputs in a row. It is safe to
+        call from several threads.
+
+    Raises:
+        ModelFileError: The build cannot be opened.
+    """
+    files = sorted((folder / OPENED).iterdir())
+    libraries = [file for file in files if file.name.endswith(".so")]
+    proxied = any("extern" in file.name and file.suffix == ".json" for file in files)
+    if device.torch.type == "cpu" and len(libraries) == 1 and not proxied:
+        return _Container(libraries[0], runners)
+    index = -1 if device.torch.type == "cpu" else device.torch.index or 0
+    try:
+        loader: Any = torch._C._aoti.AOTIModelPackageLoader(
+            str(folder), "model", False, runners, index
+        )
+    except RuntimeError as error:
+        raise ModelFileError(f"the build in {folder} cannot be opened: {_brief(error)}") from error
+
+    def run(inputs: Sequence[Tensor]) -> list[Tensor]:
+        try:
+            outputs: list[Tensor] = loader.boxed_run(list(inputs))
+        except RuntimeError as error:
+            if isinstance(error, torch.OutOfMemoryError):
+                raise
+            raise ModelError(f"the model failed: {_brief(error)}") from error
+        return outputs
+
+    return run
+
+
+class _Container:
+    """A CPU build behind its C interface."""
+
+    def __init__(self, library: Path, runners: int) -> None:
+        try:
+            self._library = ctypes.CDLL(str(library))
+        except OSError as error:
+            raise ModelFileError(f"the build {library} cannot be opened: {error}") from error
+        self._run = self._library.AOTInductorModelContainerRun
+        self._run.restype = c_int32
+        self._run.argtypes = [c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_void_p]
+        handle, count = c_void_p(), c_size_t()
+        self._require(
+            self._library.AOTInductorModelContainerCreateWithDevice(
+                ctypes.byref(handle), c_size_t(runners), b"cpu", None
+            )
+        )
+        self._handle = handle
+        weakref.finalize(self, self._library.AOTInductorModelContainerDelete, handle)
+        self._library.AOTInductorModelContainerGetNumOutputs(handle, ctypes.byref(count))
+        self._outputs = c_void_p * count.value
+
+    def __call__(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        # The build takes over the handles of its inputs and gives away those of its outputs.
+        capsules = torch._C._aoti.unsafe_alloc_void_ptrs_from_tensors(list(inputs))
+        count = len(capsules)
+        given = (c_void_p * count)(*[_pointer_of(each, None) for each in capsules])
+        results = self._outputs()
+        status = self._run(self._handle, given, count, results, len(results), None, None)
+        if status:
+            self._require(status)
+        outputs: list[Tensor] = torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs(
+            [_capsule_of(each, None, None) for each in results]
+        )
+        return outputs
+
+    def _require(self, status: int) -> None:
+        if status == 0:
+            return
+        text = "its message was printed above"
+        if hasattr(self._library, "AOTInductorGetLastError"):
+            self._library.AOTInductorGetLastError.restype = c_char_p
+            text = (self._library.AOTInductorGetLastError() or b"").decode(errors="replace") or text
+        raise ModelError(f"the model failed: {text.splitlines()[0]}")
+
+
+def _brief(error: Exception) -> str:
+    return str(error).split("\nException raised from", 1)[0].strip().splitlines()[0]

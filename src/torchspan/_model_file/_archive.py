@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: MIT
+"""The ``.pt2`` archive on disk: its records, read without torch and written whole or not at all.
+
+A ``.pt2`` is a zip of stored records below one folder. The CPU's build named ``model`` lies where
+plain PyTorch looks for it; every other build lies under ``data/torchspan``, because PyTorch's own
+Python loaders open every build that they see and fail on a machine without its device.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch.export import ExportedProgram
+from torch.export.pt2_archive import _package as pt2
+
+from torchspan._aoti import OPENED
+from torchspan._errors import ModelFileError, ModelFileNotFoundError
+from torchspan._model_file._description import Build, Description
+
+__all__ = [
+    "Archive",
+    "BuildFiles",
+    "add_builds",
+    "build_folder",
+    "digest_files",
+    "place_files",
+    "quiet_torch",
+    "read_program",
+    "write_archive",
+    "written_aside",
+]
+
+DESCRIPTION = "extra/torchspan.json"
+_PLAIN = "data/aotinductor/"
+
+
+@dataclass(frozen=True)
+class BuildFiles:
+    """A build and the files on disk that it consists of."""
+
+    build: Build
+    files: tuple[Path, ...]
+
+
+class Archive:
+    """The records of one model file, opened for reading.
+
+    Attributes:
+        path: The file.
+        root: The folder that all records lie below, or ``""``.
+        names: The records, without the root.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._zip = zipfile.ZipFile(path)
+        except FileNotFoundError as error:
+            raise ModelFileNotFoundError(f"there is no model file {path}.") from error
+        except IsADirectoryError as error:
+            raise ModelFileError(f"{path} is a folder; give a model file.") from error
+        except (zipfile.BadZipFile, EOFError) as error:
+            raise ModelFileError(_no_archive(path)) from error
+        except OSError as error:
+            raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from error
+        whole = self._zip.namelist()
+        self.root = whole[0].split("/", 1)[0] + "/" if whole and "/" in whole[0] else ""
+        self.names = [name.removeprefix(self.root) for name in whole]
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.close()
+
+    def read(self, name: str) -> bytes:
+        """The bytes of one record, checked against the sum stored with it.
+
+        Raises:
+            ModelFileError: The record is missing or damaged.
+        """
+        try:
+            return self._zip.read(self.root + name)
+        except (KeyError, zipfile.BadZipFile, EOFError, OSError) as error:
+            raise ModelFileError(
+                f"{self.path} is damaged: its record {name} cannot be read ({error}). Copy the "
+                "file again, or save the model again."
+            ) from error
+
+    def text(self, name: str) -> str:
+        """One record as text.
+
+        Raises:
+            ModelFileError: The record is missing, damaged or no text.
+        """
+        try:
+            return self.read(name).decode()
+        except UnicodeDecodeError as error:
+            raise ModelFileError(f"{self.path} is damaged: {name} is no text.") from error
+
+    def unpack(self, folder: str, target: Path) -> None:
+        """Write the records below ``folder`` to files in ``target``, which must exist.
+
+        Raises:
+            ModelFileError: A record is damaged, or there is none.
+        """
+        files = [name for name in self.names if name.startswith(folder + "/")]
+        if not files:
+            raise ModelFileError(f"{self.path} is damaged: it names {folder}, which is not there.")
+        for name in files:
+            (target / Path(name).name).write_bytes(self.read(name))
+
+
+def build_folder(name: str) -> str:
+    """Where a build's files lie in the archive: the one called ``model`` is plain PyTorch's."""
+    return f"{_PLAIN}model" if name == "model" else f"data/torchspan/{name}"
+
+
+def place_files(built: BuildFiles, folder: Path) -> None:
+    """Lay a build's files out below ``folder`` as its opened form expects them, by links."""
+    target = folder / OPENED
+    target.mkdir(parents=True)
+    for file in built.files:
+        (target / file.name).symlink_to(file.resolve())
+
+
+def digest_files(files: Sequence[Path]) -> str:
+    """SHA-256 over the names and bytes of a build's files, whatever their order."""
+    total = hashlib.sha256()
+    for file in sorted(files, key=lambda each: each.name):
+        with file.open("rb") as stream:
+            inner = hashlib.file_digest(stream, "sha256")
+        total.update(f"{file.name}\0{inner.hexdigest()}\n".encode())
+    return total.hexdigest()
+
+
+def read_program(path: Path) -> ExportedProgram:
+    """Read the exported program alone; unlike ``torch.export.load``, no build is opened.
+
+    Raises:
+        ModelFileError: The file holds no program, or is damaged.
+    """
+    try:
+        with quiet_torch(), pt2.PT2ArchiveReader(str(path)) as reader:
+            names = [name for name in reader.get_file_names() if name == "models/model.json"]
+            programs = pt2._load_exported_programs(reader, names, None)
+    except Exception as error:
+        raise ModelFileError(
+            f"the program in {path} cannot be read ({str(error).splitlines()[0]}); it is damaged, "
+            "or this torch is too old for it. Save the model again."
+        ) from error
+    if "model" not in programs:
+        raise ModelFileError(f"{path} holds no exported program named 'model'. Save it again.")
+    program: ExportedProgram = programs["model"]
+    return program
+
+
+def write_archive(
+    path: Path, program: ExportedProgram, description: Description, builds: Sequence[BuildFiles]
+) -> None:
+    """Write a whole ``.pt2``: program, weights, builds, description.
+
+    Raises:
+        ModelFileError: The file cannot be written.
+    """
+    whole = description.with_builds([each.build for each in builds])
+    plain: dict[str, Any] = {
+        each.build.name: [str(file) for file in each.files]
+        for each in builds
+        if each.build.folder.startswith(_PLAIN)
+    }
+    programs = {"model": program}
+    extra = {Path(DESCRIPTION).name: whole.to_json()}
+    with written_aside(path) as aside:
+        with quiet_torch():
+            pt2.package_pt2(
+                str(aside),
+                exported_programs=programs,
+                aoti_files=plain,
+                extra_files=extra,
+            )
+        with zipfile.ZipFile(aside, "a", zipfile.ZIP_STORED) as archive:
+            for each in builds:
+                if each.build.name not in plain:
+                    _append(archive, path.stem, each)
+
+
+def add_builds(path: Path, description: Description, builds: Sequence[BuildFiles]) -> Description:
+    """Add builds to a file, replacing those of the same name.
+
+    Returns:
+        The description that the file now holds.
+
+    Raises:
+        ModelFileError: The file cannot be read or written.
+    """
+    added = {each.build.name for each in builds}
+    kept = [build for build in description.builds if build.name not in added]
+    whole = description.with_builds([*kept, *(each.build for each in builds)])
+    with Archive(path) as old:
+        root = old.root
+    stale = (f"{root}{DESCRIPTION}", *(f"{root}{build_folder(name)}/" for name in added))
+    with written_aside(path) as aside:
+        shutil.copyfile(path, aside)
+        with zipfile.ZipFile(aside, "a", zipfile.ZIP_STORED) as archive:
+            # Dropping an entry from the central directory leaves its few bytes behind unread;
+            # copying every weight to close the gap would cost more than they do.
+            archive.filelist[:] = [
+                each for each in archive.filelist if not each.filename.startswith(stale)
+            ]
+            archive.NameToInfo = {each.filename: each for each in archive.filelist}
+            for each in builds:
+                _append(archive, root.rstrip("/"), each)
+            archive.writestr(f"{root}{DESCRIPTION}", whole.to_json())
+    return whole
+
+
+@contextmanager
+def written_aside(path: Path) -> Iterator[Path]:
+    """Give a path beside ``path`` to write to, and move the file into place when it is whole.
+
+    Raises:
+        ModelFileError: The folder is not there, is full or cannot be written to.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix=".torchspan-", dir=path.parent) as folder:
+            aside = Path(folder) / path.name
+            yield aside
+            aside.replace(path)
+    except FileNotFoundError as error:
+        raise ModelFileError(f"cannot write {path}: there is no folder {path.parent}.") from error
+    except OSError as error:
+        raise ModelFileError(f"cannot write {path}: {error.strerror or error}.") from error
+
+
+@contextmanager
+def quiet_torch() -> Iterator[None]:
+    """Keep torch's warnings about its own deprecated parts from torchspan's users."""
+    with warnings.catch_warnings():
+        for category in (FutureWarning, DeprecationWarning, UserWarning):
+            warnings.simplefilter("ignore", category)
+        yield
+
+
+def sizes_of(archive: Archive, folder: str) -> Mapping[str, int]:
+    """The name and size of each file of the build in ``folder``, from the directory alone."""
+    return {
+        Path(each.filename).name: each.file_size
+        for each in archive._zip.infolist()
+        if each.filename.startswith(f"{archive.root}{folder}/")
+    }
+
+
+def _append(archive: zipfile.ZipFile, root: str, each: BuildFiles) -> None:
+    for file in each.files:
+        archive.write(file, f"{root}/{each.build.folder}/{file.name}")
+
+
+def _no_archive(path: Path) -> str:
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        begins = stream.read(4) == b"PK\x03\x04"
+    if begins:
+        return (
+            f"{path} is truncated: it begins as a model file, but ends after {size} bytes without "
+            "its table of contents. Copy the file again, or save the model again."
+        )
+    return (
+        f"{path} is no model file: a .pt2 or TorchScript .pt archive was expected. Make one with "
+        "torchspan.save or 'torchspan export'."
+    )

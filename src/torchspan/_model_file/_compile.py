@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: MIT
+"""One program compiled for one kind of device, and compared with eager before anybody trusts it."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import ExportedProgram
+from torch.export.passes import move_to_device_pass
+
+from torchspan import _accelerator
+from torchspan._devices import Device
+from torchspan._errors import BuildError
+from torchspan._log import timed
+from torchspan._model_file._archive import BuildFiles, build_folder, digest_files, quiet_torch
+from torchspan._model_file._capability import CpuLevel, device_capability, find_level
+from torchspan._model_file._description import Build
+from torchspan._model_file._example import Example, vary
+from torchspan._model_file._program import export_program, first_line, fixed_rows, run_flat
+
+__all__ = ["Target", "compare_builds", "compile_build", "relative_error"]
+
+# How far a build may be from eager, as the 2-norm of the difference over that of the result.
+TOLERANCE = {
+    "float64": 1e-9,
+    "complex128": 1e-9,
+    "float32": 1e-4,
+    "complex64": 1e-4,
+    "float16": 1e-2,
+    "bfloat16": 3e-2,
+}
+
+_compiling = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a build is made for.
+
+    Attributes:
+        device: A device of the kind; the build runs on all of that kind and capability.
+        cpu: The CPU level to build for; None for this machine's own. CPU builds only.
+        precision: ``"float32"`` for the model's own arithmetic, ``"bfloat16"`` or ``"tf32"``.
+        rows: The one batch size to build for; None for any.
+    """
+
+    device: Device
+    cpu: str | None = None
+    precision: str = "float32"
+    rows: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """The kind of device that really computes."""
+        return self.device.torch.type
+
+    @property
+    def capability(self) -> str:
+        """What the device must be able to do."""
+        return find_level(self.cpu).name if self.kind == "cpu" else device_capability(self.device)
+
+    @property
+    def name(self) -> str:
+        """What the build is called in its file."""
+        plain = self.kind == "cpu" and self.precision == "float32"
+        if plain and self.rows is None and self.cpu is None:
+            return "model"
+        parts = [self.kind, self.capability]
+        if self.precision != "float32":
+            parts.append(self.precision)
+        if self.rows is not None:
+            parts.append(f"b{self.rows}")
+        return "-".join(parts)
+
+
+def compile_build(program: ExportedProgram, example: Example, target: Target) -> BuildFiles:
+    """Compile ``program`` for ``target``; the files stay in torch's own cache folder.
+
+    Raises:
+        BuildError: The compiler failed or is missing.
+    """
+    with timed("compiled build %s", target.name):
+        moved, shown = _prepare(program, example, target)
+        options: dict[str, Any] = {"aot_inductor.package": True, "cpp.dynamic_threads": True}
+        level = find_level(target.cpu) if target.kind == "cpu" else None
+        if level is not None:
+            options["cpp.march"] = level.march
+        tf32 = _accelerator.tf32(target.kind) if target.precision == "tf32" else nullcontext()
+        try:
+            with _compiling, torch.no_grad(), quiet_torch(), _level_only(level), tf32:
+                files: Any = torch._inductor.aot_compile(
+                    moved.module(), shown.positional, shown.by_keyword, options=options
+                )
+        except Exception as error:
+            raise BuildError(_explain(error, target)) from error
+    paths = tuple(Path(str(file)) for file in files)
+    return BuildFiles(_describe(target, paths), paths)
+
+
+def compare_builds(
+    program: ExportedProgram,
+    example: Example,
+    run: Callable[[Sequence[Tensor]], Sequence[Tensor]],
+    target: Target,
+) -> None:
+    """Compare a build with the program run eagerly, at several batch sizes.
+
+    Args:
+        program: What was compiled.
+        example: Inputs to vary.
+        run: The build: flat inputs in, flat outputs out.
+        target: What it was made for; lower precision is allowed more error.
+
+    Raises:
+        BuildError: The build gives something else than eager; it must not be used.
+    """
+    sizes: list[int | None] = [None]
+    if example.rows is not None:
+        sizes = [target.rows] if target.rows else [1, 2, 3, example.rows, 16, 33]
+    for seed, rows in enumerate(sizes):
+        shown = vary(example if rows is None else example.with_rows(rows), seed)
+        wanted = run_flat(program, shown)
+        placed = shown.on(target.device.torch)
+        got = run(list(placed.tensors.values()))
+        for index, (ours, plain) in enumerate(zip(got, wanted, strict=True)):
+            error = relative_error(ours, plain)
+            most = TOLERANCE.get(str(plain.dtype).removeprefix("torch."), 0.01)
+            if target.precision != "float32":
+                most = max(most, TOLERANCE["bfloat16"])
+            if not error <= most:
+                raise BuildError(
+                    f"the build {target.name} gives wrong results: output {index} differs from "
+                    f"eager by {error:.1e} (relative 2-norm; at most {most:.0e} is right) at batch "
+                    f"{rows}. Nothing was written. This is torch's compiler being wrong for this "
+                    "model: try another batch in the example, dynamic_batch=False, or format='pt'."
+                )
+
+
+def relative_error(ours: Tensor, plain: Tensor) -> float:
+    """The 2-norm of the difference over that of ``plain``; of whole numbers, the part that differs.
+
+    Values that are not finite must be the same ones at the same places, else it is infinite.
+    """
+    ours, plain = ours.detach().cpu(), plain.detach().cpu()
+    if ours.shape != plain.shape or ours.dtype != plain.dtype:
+        return math.inf
+    if not plain.numel():
+        return 0.0
+    if not (plain.is_floating_point() or plain.is_complex()):
+        return float((ours != plain).double().mean())
+    wide = torch.complex128 if plain.is_complex() else torch.float64
+    ours, plain = ours.to(wide), plain.to(wide)
+    finite = plain.isfinite()
+    if not torch.equal(finite, ours.isfinite()):
+        return math.inf
+    if not torch.equal(ours[~finite].nan_to_num(7.0), plain[~finite].nan_to_num(7.0)):
+        return math.inf
+    difference = float((ours[finite] - plain[finite]).norm())
+    return difference / max(float(plain[finite].norm()), 1e-12) if difference else 0.0
+
+
+class _Autocast(nn.Module):
+    """A model whose matrix products are done in bfloat16; float32 in, float32 out."""
+
+    def __init__(self, inner: nn.Module, kind: str) -> None:
+        super().__init__()
+        self.inner = inner
+        self.kind = kind
+
+    def forward(self, *inputs: Tensor, **named: Tensor) -> Any:
+        with torch.autocast(self.kind, dtype=torch.bfloat16):
+            result = self.inner(*inputs, **named)
+        return torch.utils._pytree.tree_map_only(Tensor, _widen, result)
+
+
+def _widen(value: Tensor) -> Tensor:
+    return value.float() if value.dtype == torch.bfloat16 else value
+
+
+def _prepare(
+    program: ExportedProgram, example: Example, target: Target
+) -> tuple[ExportedProgram, Example]:
+    if target.kind != "cpu":
+        program = move_to_device_pass(program, str(target.device.torch))
+    shown = example.on(target.device.torch)
+    if target.rows is not None:
+        shown = fixed_rows(shown.with_rows(target.rows))
+    if target.precision == "bfloat16":
+        return export_program(_Autocast(program.module(), target.kind), shown), shown
+    if target.rows is not None:
+        return export_program(program.module(), shown), shown
+    return program, shown
+
+
+@contextmanager
+def _level_only(level: CpuLevel | None) -> Iterator[None]:
+    """Have Inductor generate for exactly ``level``: left alone it picks all that this CPU has."""
+    if level is None or level.machine != "x86_64":
+        yield
+        return
+    # Not loaded with the package: Inductor takes a second to import.
+    from torch._inductor import cpu_vec_isa
+
+    inductor: Any = cpu_vec_isa
+
+    kinds = {"avx512": cpu_vec_isa.VecAVX512, "avx2": cpu_vec_isa.VecAVX2}
+    only = [kinds[level.name]()] if level.name in kinds else []
+    original = inductor.valid_vec_isa_list
+    inductor.valid_vec_isa_list = lambda: only
+    try:
+        yield
+    finally:
+        inductor.valid_vec_isa_list = original
+
+
+def _describe(target: Target, files: tuple[Path, ...]) -> Build:
+    return Build(
+        name=target.name,
+        folder=build_folder(target.name),
+        device=target.kind,
+        capability=target.capability,
+        precision=target.precision,
+        min_batch=target.rows or 0,
+        max_batch=target.rows,
+        torch=torch.__version__.split("+")[0],
+        digest=digest_files(files),
+    )
+
+
+def _explain(error: Exception, target: Target) -> str:
+    text = str(error)
+    if type(error).__name__ == "InvalidCxxCompiler" or "C++ compiler" in text:
+        return (
+            f"no C++ compiler was found to build {target.name} with. Install one ('apt-get install "
+            "g++'), or name it in CXX."
+        )
+    told = text if "error:" in text else first_line(error)
+    return f"torch could not compile the build {target.name}: {told}"

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: MIT
+"""A module as an exported program, and what the program tells about inputs, outputs and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+from torch.export.graph_signature import ConstantArgument, OutputKind
+from torch.export.passes import move_to_device_pass
+
+from torchspan._errors import ArgumentError, BuildError
+from torchspan._model_file._archive import quiet_torch
+from torchspan._model_file._description import BATCH, TensorSpec
+from torchspan._model_file._example import Example
+
+__all__ = [
+    "describe_program",
+    "evaluating",
+    "export_program",
+    "find_limits",
+    "first_line",
+    "fixed_rows",
+    "measure_row_bytes",
+    "move_to_cpu",
+    "run_flat",
+]
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Put ``model`` into evaluation mode, and each of its parts back into its own mode after it."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+def export_program(model: nn.Module, example: Example) -> ExportedProgram:
+    """Export ``model`` as it is called with ``example``.
+
+    Raises:
+        BuildError: torch cannot export it; the message holds torch's reason and the cure.
+        ArgumentError: The model changes its own buffers when it is called.
+    """
+    shapes = _dynamic_shapes(example)
+    try:
+        with torch.no_grad(), quiet_torch():
+            program = torch.export.export(
+                model, example.positional, example.by_keyword, dynamic_shapes=shapes
+            )
+    except Exception as error:
+        cure = (
+            "If the model takes one batch size only, save it with dynamic_batch=False."
+            if example.batched
+            else "Mend the model, or save it as TorchScript (format='pt')."
+        )
+        raise BuildError(
+            f"torch.export cannot export {type(model).__name__}: {_reason(error)} {cure}"
+        ) from error
+    changed = sorted(program.graph_signature.buffers_to_mutate.values())
+    if changed:
+        raise ArgumentError(
+            f"{type(model).__name__} changes its buffers {', '.join(changed)} when it is called, "
+            "so replicas on several devices would drift apart. Take them as inputs and outputs."
+        )
+    return program
+
+
+def move_to_cpu(program: ExportedProgram, example: Example) -> tuple[ExportedProgram, Example]:
+    """The program and its example on the CPU, where every machine can read them."""
+    cpu = torch.device("cpu")
+    values = [*program.state_dict.values(), *example.tensors.values()]
+    if any(each.device != cpu for each in values if isinstance(each, Tensor)):
+        return move_to_device_pass(program, "cpu"), example.on(cpu)
+    return program, example
+
+
+def describe_program(
+    program: ExportedProgram,
+    example: Example,
+    input_names: Sequence[str] | None,
+    output_names: Sequence[str] | None,
+) -> tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...], str]:
+    """Inputs, outputs and what a call returns, as the description says them.
+
+    Raises:
+        ArgumentError: An output is no tensor, or names are too few, too many or not unique.
+    """
+    symbols = _symbols(program, example)
+    names = _checked_names("input", input_names, list(example.tensors))
+    inputs = tuple(
+        TensorSpec(
+            name,
+            _dtype(value),
+            _shape(_placeholder(program, index).shape, symbols),
+            example.has_rows(own),
+        )
+        for index, (name, (own, value)) in enumerate(
+            zip(names, example.tensors.items(), strict=True)
+        )
+    )
+    values, returns, keys = _outputs(program)
+    names = _checked_names("output", output_names, keys)
+    outputs = []
+    for name, value in zip(names, values, strict=True):
+        shape = _shape(value.shape, symbols)
+        batched = bool(shape) and shape[0] == BATCH
+        outputs.append(TensorSpec(name, _dtype(value), shape, batched))
+    return inputs, tuple(outputs), returns
+
+
+def run_flat(program: ExportedProgram, example: Example) -> list[Tensor]:
+    """Run the program eagerly and give its outputs in a row: the plain way to compare with."""
+    with torch.no_grad(), quiet_torch():
+        result = program.module()(*example.positional, **example.by_keyword)
+    return list(torch.utils._pytree.tree_leaves(result))
+
+
+def measure_row_bytes(program: ExportedProgram) -> int:
+    """The most memory that one row's results hold at one time, from the graph alone."""
+    nodes = list(program.graph.nodes)
+    last = {user: index for index, node in enumerate(nodes) for user in node.all_input_nodes}
+    live = most = 0
+    ends: dict[int, int] = {}
+    for index, node in enumerate(nodes):
+        size = 0 if node.op == "output" else _row_bytes(node.meta.get("val"))
+        live += size
+        most = max(most, live)
+        ends[last.get(node, index)] = ends.get(last.get(node, index), 0) + size
+        live -= ends.pop(index, 0)
+    return most
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text that says anything, or its type."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def _reason(error: Exception) -> str:
+    # torch's constraint errors say what is wrong in their second line or later.
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if line.startswith("- ") or "Not all values" in line]
+    return " ".join([first_line(error), *telling[:2]])
+
+
+def _dynamic_shapes(example: Example) -> dict[str, Any] | None:
+    # The batch must be any size at all; other dimensions may have limits, which torch finds.
+    batch = Dim(BATCH, min=0)
+    shapes: dict[str, dict[int, Any]] = {}
+    for name in example.tensors:
+        shapes[name] = dict.fromkeys(example.dynamic.get(name, {}), Dim.DYNAMIC)
+        if example.has_rows(name):
+            shapes[name][0] = batch
+    return shapes if any(shapes.values()) else None
+
+
+def find_limits(program: ExportedProgram, example: Example) -> dict[str, tuple[int, int | None]]:
+    """The smallest and largest size of each named dimension that has limits."""
+    spans = {str(symbol): span for symbol, span in program.range_constraints.items()}
+    limits: dict[str, tuple[int, int | None]] = {}
+    for symbol, name in _symbols(program, example).items():
+        span = spans.get(symbol)
+        if span is None:
+            continue
+        # A lower bound of 2 is only torch's way of not looking at 0 and 1.
+        lower = int(span.lower) if span.lower > 2 else 0
+        upper = int(span.upper) if str(span.upper).isdigit() else None
+        if lower or upper is not None:
+            limits[name] = (lower, upper)
+    return limits
+
+
+def _symbols(program: ExportedProgram, example: Example) -> dict[str, str]:
+    """The program's own symbols by the names that the example gives to dimensions."""
+    symbols: dict[str, str] = {}
+    for index, name in enumerate(example.tensors):
+        named = dict(example.dynamic.get(name, {}))
+        if example.has_rows(name):
+            named[0] = BATCH
+        shape = _placeholder(program, index).shape
+        symbols.update({str(shape[each]): given for each, given in named.items()})
+    return symbols
+
+
+def _placeholder(program: ExportedProgram, index: int) -> Any:
+    wanted = program.graph_signature.user_inputs[index]
+    for node in program.graph.nodes:
+        if node.op == "placeholder" and node.name == wanted:
+            return node.meta["val"]
+    raise ArgumentError(f"input {index} is not used by the exported program.")
+
+
+def _outputs(program: ExportedProgram) -> tuple[list[Any], str, list[str]]:
+    found: list[Any] = []
+    last = next(node for node in reversed(program.graph.nodes) if node.op == "output")
+    for spec, node in zip(program.graph_signature.output_specs, last.args[0], strict=True):
+        if spec.kind is not OutputKind.USER_OUTPUT:
+            continue
+        if isinstance(spec.arg, ConstantArgument) or not isinstance(node.meta.get("val"), Tensor):
+            raise ArgumentError(
+                f"output {len(found)} of the model is {spec.arg}, no tensor. A model file's "
+                "outputs are tensors; wrap the model so that it returns only those."
+            )
+        found.append(node.meta["val"])
+    tree = program.call_spec.out_spec
+    if tree is None or tree.num_nodes == 1:
+        return found, "tensor", ["output"]
+    if tree.num_nodes != tree.num_leaves + 1:
+        raise ArgumentError(
+            "the model returns tensors inside tuples or dicts inside others; a model file's "
+            "outputs are one tensor, a tuple or a dict of tensors. Wrap the model to flatten them."
+        )
+    if tree.type is dict:
+        return found, "dict", [str(key) for key in tree.context]
+    return found, "tuple", [f"output_{index}" for index in range(len(found))]
+
+
+def _checked_names(what: str, given: Sequence[str] | None, own: list[str]) -> list[str]:
+    if given is None:
+        return own
+    names = [given] if isinstance(given, str) else list(given)
+    if len(names) != len(own) or len(set(names)) != len(names):
+        raise ArgumentError(
+            f"{what}_names has {names}; this model has {len(own)} {what}{'s' * (len(own) != 1)} "
+            f"({', '.join(own)}), each of which needs one name of its own."
+        )
+    return names
+
+
+def _shape(shape: Sequence[Any], symbols: Mapping[str, str]) -> tuple[int | str | None, ...]:
+    return tuple(int(size) if str(size).isdigit() else symbols.get(str(size)) for size in shape)
+
+
+def _dtype(value: Any) -> str:
+    return str(value.dtype).removeprefix("torch.")
+
+
+def _row_bytes(value: Any) -> int:
+    total = 0
+    for each in value if isinstance(value, (list, tuple)) else [value]:
+        if not isinstance(each, Tensor) or each.ndim == 0 or str(each.shape[0]).isdigit():
+            continue
+        size: int = each.dtype.itemsize
+        for length in each.shape[1:]:
+            size *= int(length) if str(length).isdigit() else _hint(length)
+        total += size
+    return total
+
+
+def _hint(length: Any) -> int:
+    return int(length.node.hint or 1)
+
+
+def fixed_rows(example: Example) -> Example:
+    """The same inputs with the batch no longer any size but the one that they have."""
+    return replace(example, batched=False)

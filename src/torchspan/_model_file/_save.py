@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: MIT
+"""Save a module as a model file, and add builds to a file that is there.
+
+Nothing is written before every build gave what eager gives; the file then appears whole, under its
+own name, by a rename.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.export import ExportedProgram
+
+from torchspan._aoti import open_build
+from torchspan._devices import Device, DeviceSpec, parse_devices
+from torchspan._errors import ArgumentError, BuildError
+from torchspan._log import log
+from torchspan._model_file._archive import (
+    BuildFiles,
+    add_builds,
+    place_files,
+    read_program,
+    write_archive,
+)
+from torchspan._model_file._capability import fits
+from torchspan._model_file._compile import Target, compare_builds, compile_build, relative_error
+from torchspan._model_file._describe import describe
+from torchspan._model_file._description import FORMAT, Description
+from torchspan._model_file._example import Example, ExampleSpec, name_example, pick_rows, vary
+from torchspan._model_file._program import (
+    describe_program,
+    evaluating,
+    export_program,
+    find_limits,
+    measure_row_bytes,
+    move_to_cpu,
+    run_flat,
+)
+from torchspan._model_file._torchscript import save_torchscript
+from torchspan._version import __version__
+
+__all__ = ["compile", "program_example", "save"]
+
+Progress = Callable[[str], None]
+
+
+def save(
+    model: nn.Module,
+    path: str | Path,
+    example: ExampleSpec,
+    *,
+    devices: DeviceSpec = "cpu",
+    dynamic_batch: bool = True,
+    dynamic: Mapping[str, Mapping[int, str]] | None = None,
+    static_batches: Sequence[int] = (),
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    shared: Iterable[str] = (),
+    cpu: str | None = None,
+    format: str | None = None,
+    check: bool = True,
+    progress: Progress | None = None,
+) -> Description:
+    """Save ``model`` as a model file that runs on many devices, without Python if need be.
+
+    The model is saved as it evaluates (dropout off); its own modes are left as they were.
+
+    Args:
+        model: The module; its parameters are stored with it.
+        path: The file to write: ``.pt2``, or ``.pt`` for TorchScript.
+        example: The inputs of one call: a tensor, a tuple in the order of the arguments, or a dict
+            by their names. Any batch size will do.
+        devices: What to compile for: ``"cpu"``, ``("cpu", "cuda")``. One build a kind is made.
+        dynamic_batch: Whether the first dimension of the inputs is a batch of any size. If not,
+            the file takes exactly the example's shapes.
+        dynamic: Further dimensions of any size, by input and number: ``{"x": {2: "nx"}}``.
+        static_batches: Batch sizes to make a build of their own for, which is quicker there.
+        input_names: Names for the inputs; those of the arguments of ``forward`` by default.
+        output_names: Names for the outputs; the keys of a returned dict by default.
+        shared: Names of inputs that have no batch dimension, such as a grid.
+        cpu: The CPU level to build for, where it is not this machine's: ``"avx512"``, ``"avx2"``,
+            ``"neon"``, ``"baseline"``.
+        format: ``"pt2"`` or ``"pt"``; the path's ending by default.
+        check: Whether each build is compared with eager at several batch sizes. Leave it on.
+        progress: Called with a line of text at the start of each step.
+
+    Returns:
+        What the file says about itself.
+
+    Raises:
+        ArgumentError: The example does not fit the model, or an option makes no sense.
+        BuildError: torch cannot export or compile the model, or a build gave wrong results.
+        DeviceError: A device to build for is not there.
+        ModelFileError: The file cannot be written.
+    """
+    target = Path(path)
+    places = parse_devices(devices)
+    if not isinstance(model, nn.Module):
+        raise ArgumentError(
+            f"model is a {type(model).__name__}; a torch.nn.Module is needed (torch.nn.Sequential "
+            "or a class with forward)."
+        )
+    say = progress or log.info
+    if _choose_format(target, format) == "pt":
+        save_torchscript(model, target, example, places[0])
+        return describe(target)
+    if any(rows < 1 for rows in static_batches) or (static_batches and not dynamic_batch):
+        raise ArgumentError(
+            f"static_batches has {list(static_batches)}; give sizes of at least 1, and leave "
+            "dynamic_batch on."
+        )
+    with evaluating(model):
+        shown = name_example(model, example, batched=dynamic_batch, shared=shared, dynamic=dynamic)
+        if shown.rows is not None:
+            shown = shown.with_rows(pick_rows(shown, model))
+        say(f"exporting {type(model).__name__}")
+        program, shown = move_to_cpu(export_program(model, shown), shown)
+    inputs, outputs, returns = describe_program(program, shown, input_names, output_names)
+    description = Description(
+        path=target,
+        kind="pt2",
+        inputs=inputs,
+        outputs=outputs,
+        torch=torch.__version__.split("+")[0],
+        torchspan=__version__,
+        format=FORMAT,
+        rows_independent=_rows_independent(program, shown, check),
+        row_bytes=measure_row_bytes(program),
+        returns=returns,
+        limits=find_limits(program, shown),
+    )
+    builds = [
+        _build(program, shown, each, check, say)
+        for each in _targets(places, cpu, static_batches, "float32")
+    ]
+    say(f"writing {target}")
+    write_archive(target, program, description, builds)
+    return describe(target)
+
+
+def compile(
+    path: str | Path,
+    device: DeviceSpec = "cpu",
+    *,
+    cpu: str | None = None,
+    static_batches: Sequence[int] = (),
+    precision: str = "float32",
+    check: bool = True,
+    progress: Progress | None = None,
+) -> Description:
+    """Add builds to a ``.pt2`` file: for another kind of device, CPU level, batch or precision.
+
+    A build of the same name is replaced. Files saved by plain PyTorch are not changed; save the
+    model with ``torchspan.save`` instead.
+
+    Args:
+        path: The file.
+        device: What to build for; it must be there.
+        cpu: The CPU level to build for, where it is not this machine's.
+        static_batches: Batch sizes to make a build of their own for, beside the one for any batch.
+        precision: ``"float32"`` for the model's own, ``"bfloat16"`` or ``"tf32"``.
+        check: Whether each build is compared with eager. Leave it on.
+        progress: Called with a line of text at the start of each step.
+
+    Returns:
+        What the file now says about itself.
+
+    Raises:
+        ArgumentError: The file is no ``.pt2``, or an option makes no sense.
+        BuildError: torch cannot compile the model, or a build gave wrong results.
+        DeviceError: The device is not there.
+        ModelFileError: The file cannot be read or written.
+    """
+    target = Path(path)
+    found = describe(target)
+    if found.kind != "pt2" or found.torchspan is None:
+        raise ArgumentError(
+            f"{target} was not saved as .pt2 by torchspan, so no build can be added to it. Save "
+            "the model with torchspan.save or 'torchspan export'."
+        )
+    say = progress or log.info
+    program = read_program(target)
+    shown = program_example(program, found)
+    builds = [
+        _build(program, shown, each, check, say)
+        for each in _targets(parse_devices(device), cpu, static_batches, precision)
+    ]
+    say(f"writing {target}")
+    add_builds(target, found, builds)
+    return describe(target)
+
+
+def program_example(program: ExportedProgram, description: Description) -> Example:
+    """The example that a file was exported with, as stored in it."""
+    positional, named = program.example_inputs or ((), {})
+    specs = description.inputs or ()
+    # Inputs by keyword go by the model's own names, whatever the file calls them.
+    names = [*(spec.name for spec in specs[: len(positional)]), *named]
+    dynamic = {
+        name: {
+            index: size
+            for index, size in enumerate(spec.shape or ())
+            if isinstance(size, str) and not (index == 0 and spec.batched)
+        }
+        for name, spec in zip(names, specs, strict=True)
+    }
+    return Example(
+        dict(zip(names, [*positional, *named.values()], strict=True)),
+        frozenset(named),
+        frozenset(name for name, spec in zip(names, specs, strict=True) if not spec.batched),
+        dynamic,
+        any(spec.batched for spec in specs),
+    )
+
+
+def _choose_format(path: Path, format: str | None) -> str:
+    chosen = format or path.suffix.lstrip(".")
+    if chosen not in ("pt2", "pt"):
+        raise ArgumentError(
+            f"format {chosen!r} is not known; end the path in .pt2 (the default) or .pt "
+            "(TorchScript), or give format='pt2' or format='pt'."
+        )
+    return chosen
+
+
+def _targets(
+    places: Sequence[Device], cpu: str | None, static_batches: Sequence[int], precision: str
+) -> list[Target]:
+    if precision not in ("float32", "bfloat16", "tf32"):
+        raise ArgumentError(
+            f"precision {precision!r} is not known; give 'float32', 'bfloat16' or 'tf32'."
+        )
+    targets: dict[str, Target] = {}
+    for place in places:
+        for rows in (None, *static_batches):
+            each = Target(place, cpu if place.torch.type == "cpu" else None, precision, rows)
+            targets.setdefault(each.name, each)
+    return list(targets.values())
+
+
+def _build(
+    program: ExportedProgram, shown: Example, target: Target, check: bool, say: Progress
+) -> BuildFiles:
+    say(f"compiling {target.name}")
+    built = compile_build(program, shown, target)
+    if check and fits(built.build.capability, target.device):
+        say(f"comparing {target.name} with eager")
+        with tempfile.TemporaryDirectory(prefix="torchspan-") as folder:
+            place_files(built, Path(folder))
+            run = open_build(Path(folder), target.device, runners=1)
+            compare_builds(program, shown, run, target)
+    return built
+
+
+def _rows_independent(program: ExportedProgram, shown: Example, check: bool) -> bool:
+    """Whether the rows of a batch give the same results together and apart."""
+    if shown.rows is None:
+        return False
+    shown = vary(shown, 101)
+    whole = run_flat(program, shown)
+    if check and any(
+        relative_error(again, first) > 1e-5
+        for again, first in zip(run_flat(program, shown), whole, strict=True)
+    ):
+        raise BuildError(
+            "the model gives another result at every call with the same input, so builds cannot "
+            "be compared with eager. Make it repeatable when it evaluates, or give check=False."
+        )
+    cut = 3
+    parts = [
+        run_flat(
+            program,
+            replace(
+                shown,
+                tensors={
+                    name: each[rows] if shown.has_rows(name) else each
+                    for name, each in shown.tensors.items()
+                },
+            ),
+        )
+        for rows in (slice(0, cut), slice(cut, shown.rows))
+    ]
+    for index, together in enumerate(whole):
+        apart = [part[index] for part in parts]
+        if together.ndim and together.shape[0] == shown.rows:
+            same = relative_error(torch.cat(apart), together) <= 1e-4
+        else:
+            same = all(relative_error(each, together) <= 1e-4 for each in apart)
+        if not same:
+            return False
+    return True

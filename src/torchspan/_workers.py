@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""One worker a device: a thread that runs that device's work in order, with its share of the cores.
+
+A worker sets a thread count, its own. torch takes the first such call of any thread as the default
+of threads that have not computed yet, so the thread that starts a worker sets that default back.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+import torch
+
+from torchspan._devices import Device, usable_cores
+from torchspan._log import log
+from torchspan._placement import Placement, find_placement
+
+__all__ = ["Worker", "share_cores"]
+
+_Task = Callable[[], None]
+_starting = threading.Lock()
+
+
+class Worker:
+    """A thread that runs tasks one after another.
+
+    Args:
+        device: The device whose work it does; it names the thread.
+        cores: How many threads its arithmetic may use.
+    """
+
+    def __init__(self, device: Device, cores: int) -> None:
+        self.device = device
+        self.cores = cores
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        self._process = os.getpid()
+        begun = threading.Event()
+        # Not a method: a thread that held its worker would keep it, and so its model, alive.
+        self._thread = threading.Thread(
+            target=_work, args=(self._tasks, cores, begun), name=f"torchspan {device}", daemon=True
+        )
+        with _starting:
+            default = torch.get_num_threads()
+            self._thread.start()
+            begun.wait()
+            torch.set_num_threads(default)
+        log.debug("worker for %s has %d thread(s)", device, cores)
+
+    @property
+    def alive(self) -> bool:
+        """Whether tasks would be run: not after :meth:`stop`, nor in a forked child."""
+        return self._process == os.getpid() and self._thread.is_alive()
+
+    def put(self, task: _Task) -> None:
+        """Have ``task`` run after those already put; it must not raise."""
+        self._tasks.put(task)
+
+    def stop(self, wait: bool = False) -> None:
+        """End the thread after the tasks already put.
+
+        Args:
+            wait: Whether to return only when it has ended.
+        """
+        self._tasks.put(None)
+        if wait and self._process == os.getpid() and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def __del__(self) -> None:
+        self._tasks.put(None)
+
+
+def share_cores(parts: int, placement: Placement | None = None) -> int:
+    """How many cores each of ``parts`` workers of this process may use, at least one.
+
+    The process's own are those of its affinity mask, or its part of them where the launcher bound
+    nothing; ``OMP_NUM_THREADS`` is respected.
+    """
+    if os.environ.get("OMP_NUM_THREADS"):
+        return max(1, torch.get_num_threads() // parts)
+    place = placement or find_placement()
+    cores = usable_cores()
+    if cores == os.cpu_count() and place.local_size:
+        cores = max(1, cores // place.local_size)
+    return max(1, cores // parts)
+
+
+def _work(tasks: SimpleQueue[_Task | None], cores: int, begun: threading.Event) -> None:
+    torch.set_num_threads(cores)
+    begun.set()
+    while (task := tasks.get()) is not None:
+        task()
+        # Let go of the task's tensors before waiting for the next one.
+        del task
