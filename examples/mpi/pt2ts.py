@@ -1,0 +1,1 @@
+../simplenet/pt2ts.py

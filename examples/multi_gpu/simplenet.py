@@ -1,0 +1,1 @@
+../simplenet/simplenet.py
