@@ -31,7 +31,7 @@ from torchspan._devices import (
     visible_accelerators,
 )
 from torchspan._errors import TorchspanError
-from torchspan._model_file._cache import cache_folder
+from torchspan._model_file import cache_folder
 from torchspan._placement import Placement
 from torchspan._version import __version__
 from torchspan.cli._facts import Facts, FolderFacts, MpiFacts, RankFacts, Tool

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from torchspan import _accelerator
 from torchspan._devices import Device, parse_devices, pretended, usable_cores, visible_accelerators
-from torchspan._model_file._capability import device_capability
+from torchspan._model_file import device_capability
 from torchspan.cli._parser import add_command
 from torchspan.cli._terminal import format_bytes, print_json, print_table
 

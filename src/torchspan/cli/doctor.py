@@ -97,7 +97,7 @@ def _find_own(placement: Placement, troubles: list[str]) -> RankFacts:
 
 def _version_rows(facts: Facts) -> list[tuple[str, str]]:
     openmp = ", ".join(path.rsplit("/", 1)[-1] for path in facts.openmp)
-    rows = [
+    return [
         ("torchspan", facts.torchspan),
         ("torch", f"{facts.torch}, built for {facts.torch_target}"),
         ("Python", facts.python),
@@ -105,7 +105,6 @@ def _version_rows(facts: Facts) -> list[tuple[str, str]]:
         ("mpiexec", (facts.mpi.launcher or "not found").partition("\n")[0]),
         ("mpi4py", facts.mpi.library or "not found"),
     ]
-    return rows
 
 
 def _rank_row(each: RankFacts) -> tuple[str, ...]:
