@@ -16,24 +16,37 @@ from torchspan._errors import (
     RankError,
     TorchspanError,
 )
+from torchspan._model import Model, load
+from torchspan._model_file import Build, Description, TensorSpec, compile, describe, save
 from torchspan._placement import Placement, find_placement
+from torchspan._staging import register, unregister
 from torchspan._version import __version__
 
 __all__ = [
     "ArgumentError",
+    "Build",
     "BuildError",
     "CheckpointError",
+    "Description",
     "Device",
     "DeviceError",
     "DeviceMemoryError",
+    "Model",
     "ModelError",
     "ModelFileError",
     "ModelFileNotFoundError",
     "Placement",
     "PlacementError",
     "RankError",
+    "TensorSpec",
     "TorchspanError",
     "__version__",
+    "compile",
+    "describe",
     "devices",
     "find_placement",
+    "load",
+    "register",
+    "save",
+    "unregister",
 ]

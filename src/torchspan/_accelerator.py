@@ -10,12 +10,28 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-__all__ = ["capability", "count", "kind", "memory", "name", "tf32"]
+__all__ = [
+    "Lane",
+    "Mark",
+    "address",
+    "capability",
+    "count",
+    "kind",
+    "memory",
+    "name",
+    "page_lock",
+    "phase",
+    "streams",
+    "tf32",
+]
+
+_STREAMING = ("cuda", "xpu")
 
 _tf32_lock = threading.RLock()
 
@@ -81,6 +97,104 @@ def tf32(kind: str) -> Iterator[None]:
         finally:
             for each, value in zip(switches, before, strict=True):
                 each.fp32_precision = value
+
+
+class Lane:
+    """One stream of an accelerator; on the CPU, where work is done when it is asked for, nothing.
+
+    Args:
+        device: What the stream belongs to.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._module: Any = getattr(torch, device.type) if device.type in _STREAMING else None
+        self._stream: Any = None if self._module is None else self._module.Stream(device)
+
+    def use(self) -> AbstractContextManager[Any]:
+        """Have what is launched in the ``with`` block go to this stream, on its device."""
+        return nullcontext() if self._module is None else self._module.stream(self._stream)
+
+    def record(self) -> Mark:
+        """Mark the end of what was launched so far."""
+        if self._module is None:
+            return Mark(None)
+        event = self._module.Event()
+        event.record(self._stream)
+        return Mark(event)
+
+    def wait(self, mark: Mark) -> None:
+        """Have what is launched from now on begin after ``mark``; the caller does not wait."""
+        if mark.event is not None:
+            self._stream.wait_event(mark.event)
+
+    def keep(self, tensor: torch.Tensor) -> None:
+        """Keep ``tensor``'s memory from being reused before this stream is done with it."""
+        if self._stream is not None:
+            tensor.record_stream(self._stream)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point in a stream's work."""
+
+    event: Any
+
+    def synchronize(self) -> None:
+        """Wait, without the interpreter's lock, until the work before this point is done."""
+        if self.event is not None:
+            self.event.synchronize()
+
+
+def streams(kind: str) -> bool:
+    """Whether accelerators of this kind copy and compute at the same time."""
+    return kind in _STREAMING
+
+
+@contextmanager
+def phase(device: torch.device, name: str) -> Iterator[None]:
+    """Show the body as a range named ``name`` to NVIDIA's profilers; elsewhere nothing."""
+    if device.type != "cuda" or torch.version.hip:
+        yield
+        return
+    nvtx: Any = torch.cuda.nvtx
+    nvtx.range_push(f"torchspan {name}")
+    try:
+        yield
+    finally:
+        nvtx.range_pop()
+
+
+def page_lock(pointer: int, size: int, locked: bool) -> bool:
+    """Page-lock memory that somebody else allocated, or let go of it.
+
+    Returns:
+        Whether this machine's accelerator has such a call and it succeeded.
+    """
+    if kind() != "cuda":
+        return False
+    cuda: Any = torch.cuda
+    runtime = cuda.cudart()
+    if locked:
+        return int(runtime.cudaHostRegister(pointer, size, 0)) == 0
+    return int(runtime.cudaHostUnregister(pointer)) == 0
+
+
+def address(index: int) -> str | None:
+    """What tells accelerator ``index`` from every other on this machine, or None if nothing does.
+
+    Its number does not: a scheduler may show each process a single accelerator, numbered 0. Two
+    parts of one card have the card's address, because NCCL refuses both in one group.
+    """
+    module = _module()
+    if not hasattr(module, "get_device_properties"):
+        return None
+    properties = module.get_device_properties(index)
+    names = ("pci_domain_id", "pci_bus_id", "pci_device_id")
+    numbers = [getattr(properties, name, None) for name in names]
+    if None not in numbers:
+        return ":".join(map(str, numbers))
+    uuid = getattr(properties, "uuid", None)
+    return None if uuid is None else str(uuid)
 
 
 def _module() -> Any:

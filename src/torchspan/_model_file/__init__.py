@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Model files: the archive, its description, save, compile, and the cache of unpacked builds."""
 
-from torchspan._model_file._archive import Archive, read_program
-from torchspan._model_file._cache import cache_folder, keep_entry
-from torchspan._model_file._capability import cpu_level, device_capability, fits
-from torchspan._model_file._compile import (
-    Target,
-    compare_builds,
-    compile_build,
-    relative_error,
-)
+from torchspan._model_file._archive import Archive
+from torchspan._model_file._cache import cache_folder
+from torchspan._model_file._capability import cpu_level, device_capability, fits, gains
+from torchspan._model_file._compare import relative_error
+from torchspan._model_file._compile import Target
 from torchspan._model_file._describe import FORWARD_NAMES, describe
 from torchspan._model_file._description import BATCH, Build, Description, TensorSpec
-from torchspan._model_file._example import Example, vary
-from torchspan._model_file._save import compile, program_example, save
+from torchspan._model_file._program import first_line, move_program
+from torchspan._model_file._save import compile, save
+from torchspan._model_file._stored import read_stored
+from torchspan._model_file._torchscript import load_torchscript
+from torchspan._model_file._unpacked import compile_here, unpack_build
 
 __all__ = [
     "BATCH",
@@ -21,21 +20,21 @@ __all__ = [
     "Archive",
     "Build",
     "Description",
-    "Example",
     "Target",
     "TensorSpec",
     "cache_folder",
-    "compare_builds",
     "compile",
-    "compile_build",
+    "compile_here",
     "cpu_level",
     "describe",
     "device_capability",
+    "first_line",
     "fits",
-    "keep_entry",
-    "program_example",
-    "read_program",
+    "gains",
+    "load_torchscript",
+    "move_program",
+    "read_stored",
     "relative_error",
     "save",
-    "vary",
+    "unpack_build",
 ]

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,6 +118,22 @@ class Archive:
             raise ModelFileError(f"{self.path} is damaged: it names {folder}, which is not there.")
         for name in files:
             (target / Path(name).name).write_bytes(self.read(name))
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Name and size of each file of the build in ``folder``, from the table of contents."""
+        return {
+            Path(each.filename).name: each.file_size
+            for each in self._zip.infolist()
+            if each.filename.startswith(f"{self.root}{folder}/")
+        }
+
+    def sums(self, folders: tuple[str, ...]) -> list[tuple[str, int, int]]:
+        """Name, size and checksum of each record below ``folders``, from the table of contents."""
+        return sorted(
+            (each.filename.removeprefix(self.root), each.file_size, each.CRC)
+            for each in self._zip.infolist()
+            if each.filename.removeprefix(self.root).startswith(folders)
+        )
 
 
 def build_folder(name: str) -> str:
@@ -249,15 +265,6 @@ def quiet_torch() -> Iterator[None]:
         for category in (FutureWarning, DeprecationWarning, UserWarning):
             warnings.simplefilter("ignore", category)
         yield
-
-
-def sizes_of(archive: Archive, folder: str) -> Mapping[str, int]:
-    """The name and size of each file of the build in ``folder``, from the directory alone."""
-    return {
-        Path(each.filename).name: each.file_size
-        for each in archive._zip.infolist()
-        if each.filename.startswith(f"{archive.root}{folder}/")
-    }
 
 
 def _append(archive: zipfile.ZipFile, root: str, each: BuildFiles) -> None:

@@ -53,22 +53,23 @@ def cache_folder() -> Path:
     return folder
 
 
-def keep_entry(digest: str, fill: Callable[[Path], None]) -> Path:
+def keep_entry(digest: str, fill: Callable[[Path], None], whole: Callable[[Path], bool]) -> Path:
     """The folder of the entry ``digest``, filled first by ``fill`` where it is not there.
 
     Args:
         digest: Names the entry.
         fill: Called at most once on this machine, with an empty folder to fill.
+        whole: Tells whether an entry that is there is as it was filled.
 
     Raises:
         ModelFileError: The cache cannot be written, or ``fill`` found the file damaged.
     """
     folder = cache_folder()
     entry = folder / digest
-    if not entry.is_dir():
+    if not (entry.is_dir() and whole(entry)):
         try:
             with _locked(folder / f"{digest}{_LOCK}"):
-                if not entry.is_dir():
+                if not (entry.is_dir() and whole(entry)):
                     _fill(folder, entry, fill)
         except OSError as error:
             raise ModelFileError(
@@ -82,7 +83,8 @@ def keep_entry(digest: str, fill: Callable[[Path], None]) -> Path:
 def _fill(folder: Path, entry: Path, fill: Callable[[Path], None]) -> None:
     _clean(folder)
     partial = entry.with_name(entry.name + _PARTIAL)
-    shutil.rmtree(partial, ignore_errors=True)
+    for left in (partial, entry):
+        shutil.rmtree(left, ignore_errors=True)
     partial.mkdir(mode=0o700)
     try:
         fill(partial)

@@ -17,7 +17,7 @@ from torchspan import _accelerator
 from torchspan._devices import Device
 from torchspan._errors import ArgumentError
 
-__all__ = ["CpuLevel", "cpu_level", "device_capability", "find_level", "fits"]
+__all__ = ["CpuLevel", "cpu_level", "device_capability", "find_level", "fits", "gains"]
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,16 @@ def fits(capability: str, device: Device) -> bool:
         (major, minor), (own_major, own_minor) = capability.split("."), own.split(".")
         return major == own_major and int(minor) <= int(own_minor)
     return capability == own
+
+
+def gains(device: Device, precision: str) -> bool:
+    """Whether ``device`` has arithmetic of its own for ``precision``, and so gains from it."""
+    kind = device.torch.type
+    if precision == "tf32":
+        return kind == "cuda" and torch.version.hip is None
+    if kind == "cpu":
+        return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return kind in ("cuda", "xpu")
 
 
 def _find(name: str, machine: str) -> CpuLevel | None:

@@ -3,40 +3,37 @@
 
 from __future__ import annotations
 
-import math
+import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.export import ExportedProgram
-from torch.export.passes import move_to_device_pass
 
 from torchspan import _accelerator
+from torchspan._aoti import open_build
 from torchspan._devices import Device
 from torchspan._errors import BuildError
-from torchspan._log import timed
-from torchspan._model_file._archive import BuildFiles, build_folder, digest_files, quiet_torch
-from torchspan._model_file._capability import CpuLevel, device_capability, find_level
+from torchspan._log import log, timed
+from torchspan._model_file._archive import (
+    BuildFiles,
+    build_folder,
+    digest_files,
+    place_files,
+    quiet_torch,
+)
+from torchspan._model_file._capability import CpuLevel, device_capability, find_level, fits
+from torchspan._model_file._compare import compare_build
 from torchspan._model_file._description import Build
-from torchspan._model_file._example import Example, vary
-from torchspan._model_file._program import export_program, first_line, fixed_rows, run_flat
+from torchspan._model_file._example import Example
+from torchspan._model_file._program import export_program, first_line, fixed_rows, move_program
 
-__all__ = ["Target", "compare_builds", "compile_build", "relative_error"]
-
-# How far a build may be from eager, as the 2-norm of the difference over that of the result.
-TOLERANCE = {
-    "float64": 1e-9,
-    "complex128": 1e-9,
-    "float32": 1e-4,
-    "complex64": 1e-4,
-    "float16": 1e-2,
-    "bfloat16": 3e-2,
-}
+__all__ = ["Target", "build_checked", "compile_build"]
 
 _compiling = threading.Lock()
 
@@ -105,66 +102,36 @@ def compile_build(program: ExportedProgram, example: Example, target: Target) ->
     return BuildFiles(_describe(target, paths), paths)
 
 
-def compare_builds(
+def build_checked(
     program: ExportedProgram,
     example: Example,
-    run: Callable[[Sequence[Tensor]], Sequence[Tensor]],
     target: Target,
-) -> None:
-    """Compare a build with the program run eagerly, at several batch sizes.
-
-    Args:
-        program: What was compiled.
-        example: Inputs to vary.
-        run: The build: flat inputs in, flat outputs out.
-        target: What it was made for; lower precision is allowed more error.
+    check: bool = True,
+    progress: Callable[[str], None] = log.info,
+) -> BuildFiles:
+    """Compile ``program`` for ``target`` and compare the build with eager.
 
     Raises:
-        BuildError: The build gives something else than eager; it must not be used.
+        BuildError: The compiler failed or is missing, or the build gives wrong results.
     """
-    sizes: list[int | None] = [None]
-    if example.rows is not None:
-        sizes = [target.rows] if target.rows else [1, 2, 3, example.rows, 16, 33]
-    for seed, rows in enumerate(sizes):
-        shown = vary(example if rows is None else example.with_rows(rows), seed)
-        wanted = run_flat(program, shown)
-        placed = shown.on(target.device.torch)
-        got = run(list(placed.tensors.values()))
-        for index, (ours, plain) in enumerate(zip(got, wanted, strict=True)):
-            error = relative_error(ours, plain)
-            most = TOLERANCE.get(str(plain.dtype).removeprefix("torch."), 0.01)
-            if target.precision != "float32":
-                most = max(most, TOLERANCE["bfloat16"])
-            if not error <= most:
-                raise BuildError(
-                    f"the build {target.name} gives wrong results: output {index} differs from "
-                    f"eager by {error:.1e} (relative 2-norm; at most {most:.0e} is right) at batch "
-                    f"{rows}. Nothing was written. This is torch's compiler being wrong for this "
-                    "model: try another batch in the example, dynamic_batch=False, or format='pt'."
-                )
-
-
-def relative_error(ours: Tensor, plain: Tensor) -> float:
-    """The 2-norm of the difference over that of ``plain``; of whole numbers, the part that differs.
-
-    Values that are not finite must be the same ones at the same places, else it is infinite.
-    """
-    ours, plain = ours.detach().cpu(), plain.detach().cpu()
-    if ours.shape != plain.shape or ours.dtype != plain.dtype:
-        return math.inf
-    if not plain.numel():
-        return 0.0
-    if not (plain.is_floating_point() or plain.is_complex()):
-        return float((ours != plain).double().mean())
-    wide = torch.complex128 if plain.is_complex() else torch.float64
-    ours, plain = ours.to(wide), plain.to(wide)
-    finite = plain.isfinite()
-    if not torch.equal(finite, ours.isfinite()):
-        return math.inf
-    if not torch.equal(ours[~finite].nan_to_num(7.0), plain[~finite].nan_to_num(7.0)):
-        return math.inf
-    difference = float((ours[finite] - plain[finite]).norm())
-    return difference / max(float(plain[finite].norm()), 1e-12) if difference else 0.0
+    progress(f"compiling {target.name}")
+    built = compile_build(program, example, target)
+    if not (check and fits(built.build.capability, target.device)):
+        return built
+    progress(f"comparing {target.name} with eager")
+    with tempfile.TemporaryDirectory(prefix="torchspan-") as folder:
+        place_files(built, Path(folder))
+        run = open_build(Path(folder), target.device, runners=1)
+        error = compare_build(
+            program,
+            example,
+            run,
+            target.name,
+            target.device.torch,
+            target.precision,
+            target.rows,
+        )
+    return BuildFiles(replace(built.build, error=error), built.files)
 
 
 class _Autocast(nn.Module):
@@ -188,8 +155,7 @@ def _widen(value: Tensor) -> Tensor:
 def _prepare(
     program: ExportedProgram, example: Example, target: Target
 ) -> tuple[ExportedProgram, Example]:
-    if target.kind != "cpu":
-        program = move_to_device_pass(program, str(target.device.torch))
+    program = move_program(program, target.device.torch)
     shown = example.on(target.device.torch)
     if target.rows is not None:
         shown = fixed_rows(shown.with_rows(target.rows))

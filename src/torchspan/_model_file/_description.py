@@ -59,6 +59,7 @@ class Build:
         max_batch: The largest batch it is meant for; None for any.
         torch: The version of torch that compiled it.
         digest: SHA-256 over its files' names and bytes.
+        error: How far it was from eager when it was made (relative 2-norm); None if not compared.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Build:
     max_batch: int | None
     torch: str
     digest: str
+    error: float | None = None
 
     def takes(self, rows: int) -> bool:
         """Whether a batch of ``rows`` is within its range."""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,14 +22,17 @@ from torchspan._model_file._description import BATCH, TensorSpec
 from torchspan._model_file._example import Example
 
 __all__ = [
+    "describe_outputs",
     "describe_program",
+    "describe_tensor",
     "evaluating",
     "export_program",
     "find_limits",
     "first_line",
     "fixed_rows",
+    "input_values",
     "measure_row_bytes",
-    "move_to_cpu",
+    "move_program",
     "run_flat",
 ]
 
@@ -51,7 +56,7 @@ def export_program(model: nn.Module, example: Example) -> ExportedProgram:
         BuildError: torch cannot export it; the message holds torch's reason and the cure.
         ArgumentError: The model changes its own buffers when it is called.
     """
-    shapes = _dynamic_shapes(example)
+    shapes = _dynamic_shapes(model, example)
     try:
         with torch.no_grad(), quiet_torch():
             program = torch.export.export(
@@ -75,13 +80,14 @@ def export_program(model: nn.Module, example: Example) -> ExportedProgram:
     return program
 
 
-def move_to_cpu(program: ExportedProgram, example: Example) -> tuple[ExportedProgram, Example]:
-    """The program and its example on the CPU, where every machine can read them."""
-    cpu = torch.device("cpu")
-    values = [*program.state_dict.values(), *example.tensors.values()]
-    if any(each.device != cpu for each in values if isinstance(each, Tensor)):
-        return move_to_device_pass(program, "cpu"), example.on(cpu)
-    return program, example
+def move_program(program: ExportedProgram, device: torch.device) -> ExportedProgram:
+    """A copy of the program on ``device``, or the program itself where it is there already."""
+    tensors = [*program.state_dict.values(), *program.constants.values()]
+    if all(each.device == device for each in tensors if isinstance(each, Tensor)):
+        return program
+    with quiet_torch():
+        # torch's pass changes the program that it is given.
+        return move_to_device_pass(copy.deepcopy(program), str(device))
 
 
 def describe_program(
@@ -98,24 +104,44 @@ def describe_program(
     symbols = _symbols(program, example)
     names = _checked_names("input", input_names, list(example.tensors))
     inputs = tuple(
-        TensorSpec(
-            name,
-            _dtype(value),
-            _shape(_placeholder(program, index).shape, symbols),
-            example.has_rows(own),
-        )
-        for index, (name, (own, value)) in enumerate(
-            zip(names, example.tensors.items(), strict=True)
-        )
+        describe_tensor(name, value, symbols, example.has_rows(own))
+        for name, own, value in zip(names, example.tensors, input_values(program), strict=True)
     )
+    outputs, returns = describe_outputs(program, symbols, output_names)
+    return inputs, outputs, returns
+
+
+def describe_outputs(
+    program: ExportedProgram, symbols: Mapping[str, str], output_names: Sequence[str] | None
+) -> tuple[tuple[TensorSpec, ...], str]:
+    """Outputs and what a call returns; ``symbols`` names the program's own symbols.
+
+    Raises:
+        ArgumentError: An output is no tensor, or names are too few, too many or not unique.
+    """
     values, returns, keys = _outputs(program)
     names = _checked_names("output", output_names, keys)
-    outputs = []
-    for name, value in zip(names, values, strict=True):
-        shape = _shape(value.shape, symbols)
+    return tuple(
+        describe_tensor(name, value, symbols) for name, value in zip(names, values, strict=True)
+    ), returns
+
+
+def describe_tensor(
+    name: str, value: Any, symbols: Mapping[str, str], batched: bool | None = None
+) -> TensorSpec:
+    """The spec of one of a program's own tensors; batched where its first size is the batch."""
+    shape = tuple(
+        int(size) if str(size).isdigit() else symbols.get(str(size)) for size in value.shape
+    )
+    if batched is None:
         batched = bool(shape) and shape[0] == BATCH
-        outputs.append(TensorSpec(name, _dtype(value), shape, batched))
-    return inputs, tuple(outputs), returns
+    return TensorSpec(name, str(value.dtype).removeprefix("torch."), shape, batched)
+
+
+def input_values(program: ExportedProgram) -> list[Any]:
+    """The program's own tensors for its inputs, with symbols for sizes that may vary."""
+    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    return [nodes[str(name)].meta["val"] for name in program.graph_signature.user_inputs]
 
 
 def run_flat(program: ExportedProgram, example: Example) -> list[Tensor]:
@@ -153,7 +179,7 @@ def _reason(error: Exception) -> str:
     return " ".join([first_line(error), *telling[:2]])
 
 
-def _dynamic_shapes(example: Example) -> dict[str, Any] | None:
+def _dynamic_shapes(model: nn.Module, example: Example) -> dict[str, Any] | None:
     # The batch must be any size at all; other dimensions may have limits, which torch finds.
     batch = Dim(BATCH, min=0)
     shapes: dict[str, dict[int, Any]] = {}
@@ -161,7 +187,12 @@ def _dynamic_shapes(example: Example) -> dict[str, Any] | None:
         shapes[name] = dict.fromkeys(example.dynamic.get(name, {}), Dim.DYNAMIC)
         if example.has_rows(name):
             shapes[name][0] = batch
-    return shapes if any(shapes.values()) else None
+    if not any(shapes.values()):
+        return None
+    # torch wants them by argument, with all of *args in one tuple.
+    positional = [each for name, each in shapes.items() if name not in example.keywords]
+    arguments = inspect.signature(model.forward).bind_partial(*positional).arguments
+    return {**arguments, **{name: shapes[name] for name in shapes if name in example.keywords}}
 
 
 def find_limits(program: ExportedProgram, example: Example) -> dict[str, tuple[int, int | None]]:
@@ -183,21 +214,12 @@ def find_limits(program: ExportedProgram, example: Example) -> dict[str, tuple[i
 def _symbols(program: ExportedProgram, example: Example) -> dict[str, str]:
     """The program's own symbols by the names that the example gives to dimensions."""
     symbols: dict[str, str] = {}
-    for index, name in enumerate(example.tensors):
+    for name, value in zip(example.tensors, input_values(program), strict=True):
         named = dict(example.dynamic.get(name, {}))
         if example.has_rows(name):
             named[0] = BATCH
-        shape = _placeholder(program, index).shape
-        symbols.update({str(shape[each]): given for each, given in named.items()})
+        symbols.update({str(value.shape[each]): given for each, given in named.items()})
     return symbols
-
-
-def _placeholder(program: ExportedProgram, index: int) -> Any:
-    wanted = program.graph_signature.user_inputs[index]
-    for node in program.graph.nodes:
-        if node.op == "placeholder" and node.name == wanted:
-            return node.meta["val"]
-    raise ArgumentError(f"input {index} is not used by the exported program.")
 
 
 def _outputs(program: ExportedProgram) -> tuple[list[Any], str, list[str]]:
@@ -235,14 +257,6 @@ def _checked_names(what: str, given: Sequence[str] | None, own: list[str]) -> li
             f"({', '.join(own)}), each of which needs one name of its own."
         )
     return names
-
-
-def _shape(shape: Sequence[Any], symbols: Mapping[str, str]) -> tuple[int | str | None, ...]:
-    return tuple(int(size) if str(size).isdigit() else symbols.get(str(size)) for size in shape)
-
-
-def _dtype(value: Any) -> str:
-    return str(value.dtype).removeprefix("torch.")
 
 
 def _row_bytes(value: Any) -> int:

@@ -7,44 +7,34 @@ own name, by a rename.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import nn
-from torch.export import ExportedProgram
 
-from torchspan._aoti import open_build
 from torchspan._devices import Device, DeviceSpec, parse_devices
-from torchspan._errors import ArgumentError, BuildError
+from torchspan._errors import ArgumentError
 from torchspan._log import log
-from torchspan._model_file._archive import (
-    BuildFiles,
-    add_builds,
-    place_files,
-    read_program,
-    write_archive,
-)
-from torchspan._model_file._capability import fits
-from torchspan._model_file._compile import Target, compare_builds, compile_build, relative_error
+from torchspan._model_file._archive import add_builds, write_archive
+from torchspan._model_file._compare import rows_independent
+from torchspan._model_file._compile import Target, build_checked
 from torchspan._model_file._describe import describe
 from torchspan._model_file._description import FORMAT, Description
-from torchspan._model_file._example import Example, ExampleSpec, name_example, pick_rows, vary
+from torchspan._model_file._example import ExampleSpec, name_example, pick_rows
 from torchspan._model_file._program import (
     describe_program,
     evaluating,
     export_program,
     find_limits,
     measure_row_bytes,
-    move_to_cpu,
-    run_flat,
+    move_program,
 )
+from torchspan._model_file._stored import read_stored
 from torchspan._model_file._torchscript import save_torchscript
 from torchspan._version import __version__
 
-__all__ = ["compile", "program_example", "save"]
+__all__ = ["compile", "save"]
 
 Progress = Callable[[str], None]
 
@@ -119,7 +109,9 @@ def save(
         if shown.rows is not None:
             shown = shown.with_rows(pick_rows(shown, model))
         say(f"exporting {type(model).__name__}")
-        program, shown = move_to_cpu(export_program(model, shown), shown)
+        program = export_program(model, shown)
+    # The file is read on machines of all kinds, so it holds the CPU's form.
+    program, shown = move_program(program, torch.device("cpu")), shown.on(torch.device("cpu"))
     inputs, outputs, returns = describe_program(program, shown, input_names, output_names)
     description = Description(
         path=target,
@@ -129,13 +121,13 @@ def save(
         torch=torch.__version__.split("+")[0],
         torchspan=__version__,
         format=FORMAT,
-        rows_independent=_rows_independent(program, shown, check),
+        rows_independent=rows_independent(program, shown, check),
         row_bytes=measure_row_bytes(program),
         returns=returns,
         limits=find_limits(program, shown),
     )
     builds = [
-        _build(program, shown, each, check, say)
+        build_checked(program, shown, each, check, say)
         for each in _targets(places, cpu, static_batches, "float32")
     ]
     say(f"writing {target}")
@@ -184,38 +176,14 @@ def compile(
             "the model with torchspan.save or 'torchspan export'."
         )
     say = progress or log.info
-    program = read_program(target)
-    shown = program_example(program, found)
+    program, _, shown = read_stored(target, found)
     builds = [
-        _build(program, shown, each, check, say)
+        build_checked(program, shown, each, check, say)
         for each in _targets(parse_devices(device), cpu, static_batches, precision)
     ]
     say(f"writing {target}")
     add_builds(target, found, builds)
     return describe(target)
-
-
-def program_example(program: ExportedProgram, description: Description) -> Example:
-    """The example that a file was exported with, as stored in it."""
-    positional, named = program.example_inputs or ((), {})
-    specs = description.inputs or ()
-    # Inputs by keyword go by the model's own names, whatever the file calls them.
-    names = [*(spec.name for spec in specs[: len(positional)]), *named]
-    dynamic = {
-        name: {
-            index: size
-            for index, size in enumerate(spec.shape or ())
-            if isinstance(size, str) and not (index == 0 and spec.batched)
-        }
-        for name, spec in zip(names, specs, strict=True)
-    }
-    return Example(
-        dict(zip(names, [*positional, *named.values()], strict=True)),
-        frozenset(named),
-        frozenset(name for name, spec in zip(names, specs, strict=True) if not spec.batched),
-        dynamic,
-        any(spec.batched for spec in specs),
-    )
 
 
 def _choose_format(path: Path, format: str | None) -> str:
@@ -241,56 +209,3 @@ def _targets(
             each = Target(place, cpu if place.torch.type == "cpu" else None, precision, rows)
             targets.setdefault(each.name, each)
     return list(targets.values())
-
-
-def _build(
-    program: ExportedProgram, shown: Example, target: Target, check: bool, say: Progress
-) -> BuildFiles:
-    say(f"compiling {target.name}")
-    built = compile_build(program, shown, target)
-    if check and fits(built.build.capability, target.device):
-        say(f"comparing {target.name} with eager")
-        with tempfile.TemporaryDirectory(prefix="torchspan-") as folder:
-            place_files(built, Path(folder))
-            run = open_build(Path(folder), target.device, runners=1)
-            compare_builds(program, shown, run, target)
-    return built
-
-
-def _rows_independent(program: ExportedProgram, shown: Example, check: bool) -> bool:
-    """Whether the rows of a batch give the same results together and apart."""
-    if shown.rows is None:
-        return False
-    shown = vary(shown, 101)
-    whole = run_flat(program, shown)
-    if check and any(
-        relative_error(again, first) > 1e-5
-        for again, first in zip(run_flat(program, shown), whole, strict=True)
-    ):
-        raise BuildError(
-            "the model gives another result at every call with the same input, so builds cannot "
-            "be compared with eager. Make it repeatable when it evaluates, or give check=False."
-        )
-    cut = 3
-    parts = [
-        run_flat(
-            program,
-            replace(
-                shown,
-                tensors={
-                    name: each[rows] if shown.has_rows(name) else each
-                    for name, each in shown.tensors.items()
-                },
-            ),
-        )
-        for rows in (slice(0, cut), slice(cut, shown.rows))
-    ]
-    for index, together in enumerate(whole):
-        apart = [part[index] for part in parts]
-        if together.ndim and together.shape[0] == shown.rows:
-            same = relative_error(torch.cat(apart), together) <= 1e-4
-        else:
-            same = all(relative_error(each, together) <= 1e-4 for each in apart)
-        if not same:
-            return False
-    return True
