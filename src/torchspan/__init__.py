@@ -21,6 +21,7 @@ from torchspan._model_file import Build, Description, TensorSpec, compile, descr
 from torchspan._placement import Placement, find_placement
 from torchspan._staging import register, unregister
 from torchspan._version import __version__
+from torchspan._world import World, join
 
 __all__ = [
     "ArgumentError",
@@ -40,11 +41,13 @@ __all__ = [
     "RankError",
     "TensorSpec",
     "TorchspanError",
+    "World",
     "__version__",
     "compile",
     "describe",
     "devices",
     "find_placement",
+    "join",
     "load",
     "register",
     "save",
