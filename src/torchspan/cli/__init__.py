@@ -19,7 +19,7 @@ from torchspan._version import __version__
 
 __all__ = ["main"]
 
-COMMANDS = ("devices", "doctor")
+COMMANDS = ("devices", "doctor", "describe", "export", "compile")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["format_bytes", "notes", "print_json", "print_table", "say"]
+__all__ = ["format_bytes", "notes", "print_json", "print_table", "say", "steps"]
 
 _WIDE = 1000
 
@@ -57,6 +58,19 @@ def notes() -> Console:
 def say(text: str) -> None:
     """Say one line on stderr."""
     print(f"torchspan: {text}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def steps() -> Iterator[Callable[[str], None]]:
+    """Show what is being done: gives a function to call with each step's name.
+
+    On a terminal one line turns while a step goes on; elsewhere each step is a line of its own.
+    """
+    if not sys.stderr.isatty():
+        yield say
+        return
+    with notes().status("") as status:
+        yield lambda text: status.update(f"{text} ...")
 
 
 def format_bytes(number: float) -> str:
