@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -140,12 +141,15 @@ class _Autocast(nn.Module):
     def __init__(self, inner: nn.Module, kind: str) -> None:
         super().__init__()
         self.inner = inner
-        self.kind = kind
 
-    def forward(self, *inputs: Tensor, **named: Tensor) -> Any:
-        with torch.autocast(self.kind, dtype=torch.bfloat16):
-            result = self.inner(*inputs, **named)
-        return torch.utils._pytree.tree_map_only(Tensor, _widen, result)
+        def forward(*inputs: Tensor, **named: Tensor) -> Any:
+            with torch.autocast(kind, dtype=torch.bfloat16):
+                result = inner(*inputs, **named)
+            return torch.utils._pytree.tree_map_only(Tensor, _widen, result)
+
+        # torch.export asks the signature for the arguments' names.
+        vars(forward)["__signature__"] = inspect.signature(inner.forward)
+        vars(self)["forward"] = forward
 
 
 def _widen(value: Tensor) -> Tensor:

@@ -168,8 +168,10 @@ def _bind(
         if kind is inspect.Parameter.VAR_POSITIONAL:
             tensors.update({f"{name}_{index}": each for index, each in enumerate(value)})
         elif kind is inspect.Parameter.VAR_KEYWORD:
-            tensors.update(value)
-            keywords.extend(value)
+            raise ArgumentError(
+                f"forward takes {', '.join(map(repr, value))} by **{name}, which torch.export does "
+                "not export. Name the inputs in the signature of forward."
+            )
         else:
             tensors[name] = value
             if kind is inspect.Parameter.KEYWORD_ONLY:

@@ -71,12 +71,7 @@ def export_program(model: nn.Module, example: Example) -> ExportedProgram:
         raise BuildError(
             f"torch.export cannot export {type(model).__name__}: {_reason(error)} {cure}"
         ) from error
-    changed = sorted(program.graph_signature.buffers_to_mutate.values())
-    if changed:
-        raise ArgumentError(
-            f"{type(model).__name__} changes its buffers {', '.join(changed)} when it is called, "
-            "so replicas on several devices would drift apart. Take them as inputs and outputs."
-        )
+    _require_pure(program, type(model).__name__)
     return program
 
 
@@ -170,6 +165,28 @@ def first_line(error: BaseException) -> str:
     """The first line of an error's text that says anything, or its type."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
+
+
+def _require_pure(program: ExportedProgram, name: str) -> None:
+    """Refuse a model that changes its own buffers, or its inputs, when it is called."""
+    schemas = [getattr(node.target, "_schema", None) for node in program.graph.nodes]
+    if not any(schema is not None and schema.is_mutable for schema in schemas):
+        return
+    # In-place operations on intermediate results are fine; decomposing tells them apart.
+    with quiet_torch():
+        signature = program.run_decompositions({}).graph_signature
+    buffers = sorted(signature.buffers_to_mutate.values())
+    inputs = sorted(signature.user_inputs_to_mutate.values())
+    if buffers:
+        raise ArgumentError(
+            f"{name} changes its buffers {', '.join(buffers)} when it is called, so replicas on "
+            "several devices would drift apart. Take them as inputs and outputs."
+        )
+    if inputs:
+        raise ArgumentError(
+            f"{name} changes its inputs {', '.join(inputs)} in place; a model file's inputs are "
+            "the caller's and are only read. Clone them in forward first."
+        )
 
 
 def _reason(error: Exception) -> str:
