@@ -13,12 +13,12 @@ class SimpleNet(torch.nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.double = torch.nn.Linear(5, 5, bias=False)
+        self.linear = torch.nn.Linear(5, 5, bias=False)
         with torch.no_grad():
-            self.double.weight.copy_(2 * torch.eye(5))
+            self.linear.weight.copy_(2 * torch.eye(5))
 
     def forward(self, batch):
-        return self.double(batch)
+        return self.linear(batch)
 
 
 def main():
