@@ -112,11 +112,15 @@ def test_one_core_each_is_right_where_there_are_no_more():
 def test_one_thread_although_there_are_cores_names_the_variable():
     level, text = only(ranks=ranks(1, threads=1, omp_num_threads="1"))
     assert level == "warning"
-    assert "this process would use one thread of 2 cores because OMP_NUM_THREADS=1." in text
+    assert "on a this process would use one thread of 2 cores because OMP_NUM_THREADS=1." in text
     apart = tuple(
         replace(each, cores=(each.rank * 2, each.rank * 2 + 1)) for each in ranks(5, threads=1)
     )
-    assert only(ranks=apart)[1].startswith("5 ranks would use one thread of 2 cores. torchrun")
+    assert only(ranks=apart)[1].startswith("on a 5 ranks would use one thread of 2 cores. torchrun")
+
+
+def test_one_thread_a_rank_is_right_where_the_ranks_fill_the_cores():
+    assert find_all(replace(SOUND, ranks=ranks(2, threads=1, omp_num_threads="1"))) == []
 
 
 def test_more_threads_than_cores():

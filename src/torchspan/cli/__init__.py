@@ -19,7 +19,7 @@ from torchspan._version import __version__
 
 __all__ = ["main"]
 
-COMMANDS = ("devices", "doctor", "describe", "export", "compile")
+COMMANDS = ("devices", "doctor", "describe", "export", "compile", "run")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,6 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A reader such as `head` went away; keep Python from complaining about it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"torchspan: error: {where}{error.strerror or error}.", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("torchspan: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT

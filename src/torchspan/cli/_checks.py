@@ -105,14 +105,18 @@ def check_binding(facts: Facts) -> Iterator[Finding]:
 
 def check_threads(facts: Facts) -> Iterator[Finding]:
     """Ranks with one thread although they have more cores."""
-    idle = [each for each in facts.ranks if each.threads == 1 and len(each.cores) > 1]
-    if idle:
-        set_to = {each.omp_num_threads for each in idle} - {None}
-        reason = f" because OMP_NUM_THREADS={', '.join(sorted(map(str, set_to)))}" if set_to else ""
+    for host, ranks in _hosts(facts):
+        cores = {core for each in ranks for core in each.cores}
+        idle = [each for each in ranks if each.threads == 1 and len(each.cores) > 1]
+        if not idle or sum(each.threads for each in ranks) >= len(cores):
+            continue
+        said = sorted({each.omp_num_threads for each in idle if each.omp_num_threads})
+        reason = f" because OMP_NUM_THREADS={', '.join(said)}" if said else ""
         yield Finding(
             "warning",
-            f"{_ranks(idle)} would use one thread of {len(idle[0].cores)} cores{reason}. torchrun "
-            "sets OMP_NUM_THREADS=1 where it is unset: set it to the cores of a rank.",
+            f"on {host} {_ranks(idle)} would use one thread of {len(idle[0].cores)} cores{reason}. "
+            "torchrun sets OMP_NUM_THREADS=1 where it is unset: set it to "
+            f"{len(cores) // len(ranks)}, the cores of a rank.",
         )
 
 

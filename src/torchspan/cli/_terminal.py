@@ -11,14 +11,26 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TextIO
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["format_bytes", "notes", "print_json", "print_table", "say", "steps"]
+from torchspan._errors import PlacementError
+from torchspan._placement import find_placement
+
+__all__ = ["format_bytes", "is_terminal", "notes", "print_json", "print_table", "say", "steps"]
 
 _WIDE = 1000
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether somebody watches ``stream``; never under a launcher, which may hand out terminals."""
+    try:
+        return stream.isatty() and find_placement().size == 1
+    except PlacementError:
+        return False
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -29,7 +41,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         columns: The heads.
         rows: The cells, shown as they are.
     """
-    terminal = sys.stdout.isatty()
+    terminal = is_terminal(sys.stdout)
     table = Table(box=box.SIMPLE_HEAD if terminal else None, pad_edge=terminal)
     for column in columns:
         table.add_column(column, overflow="fold", no_wrap=not terminal)
@@ -42,7 +54,8 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         print(title)
     with console.capture() as captured:
         console.print(table)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    print("\n".join(lines).strip("\n"))
 
 
 def print_json(value: object) -> None:
@@ -66,7 +79,7 @@ def steps() -> Iterator[Callable[[str], None]]:
 
     On a terminal one line turns while a step goes on; elsewhere each step is a line of its own.
     """
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         yield say
         return
     with notes().status("") as status:

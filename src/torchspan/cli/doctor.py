@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from torchspan._errors import TorchspanError
 from torchspan._placement import Placement, find_placement
+from torchspan._world import join
 from torchspan.cli._checks import Finding, find_all
 from torchspan.cli._facts import Facts, RankFacts
 from torchspan.cli._parser import add_command
@@ -45,8 +46,12 @@ def run(arguments: argparse.Namespace) -> int:
     except TorchspanError as error:
         troubles.append(str(error))
         placement = Placement()
-    ranks = [_find_own(placement, troubles)]
-    facts = find_facts(ranks, troubles)
+    everyone = _gather(placement, _find_own(placement, troubles), troubles)
+    if everyone is None:
+        return 0
+    facts = find_facts(
+        [own for own, _ in everyone], [trouble for _, met in everyone for trouble in met]
+    )
     findings = find_all(facts)
     if arguments.json:
         print_json({**asdict(facts), "findings": [asdict(each) for each in findings]})
@@ -85,6 +90,22 @@ def format_cores(cores: Sequence[int]) -> str:
         else:
             runs.append([core, core])
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _gather(
+    placement: Placement, own: RankFacts, troubles: list[str]
+) -> list[tuple[RankFacts, list[str]]] | None:
+    """What every rank found, on the main rank; None on the others."""
+    if placement.size > 1:
+        try:
+            with join("cpu") as world:
+                return world.gather((own, troubles))
+        except TorchspanError as error:
+            if placement.rank != 0:
+                raise
+            # What keeps the ranks apart is the very thing to report.
+            troubles.append(f"the ranks cannot join: {error}")
+    return [(own, troubles)]
 
 
 def _find_own(placement: Placement, troubles: list[str]) -> RankFacts:
