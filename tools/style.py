@@ -27,7 +27,7 @@ NO_NAMES = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
 
 # A path of one developer's machine, or an index to install from, is wrong everywhere else.
 NO_WORDS = re.compile(
-    r"(?<![\w.])/(?:home|root|work|Users|opt/\w+)/|--(?:extra-)?index-url|--find-links"
+    r"(?<![\w.])/(?:home|root|work|Users)/|--(?:extra-)?index-url|--find-links"
     r"|\bpypi\.|pythonhosted\.|download\.pytorch\.|\bconda\.anaconda\.",
 )
 
@@ -58,7 +58,7 @@ def find_problems(root: Path, files: list[Path]) -> Iterator[str]:
         if file.stem in NO_NAMES or NO_NAMES & set(file.parts[:-1]):
             yield f"{file}: the name says nothing; modules are nouns that say what is in them"
         text = _read(root / file)
-        if text is None:
+        if not text:
             continue
         yield from _find_words(file, text)
         if _is_source(file, text):
