@@ -113,8 +113,9 @@ import numpy, torch
 before = set(sys.modules)
 import torchspan
 new = set(sys.modules) - before
-print(json.dumps(sorted({name for name in new if name.split(".")[0] not in
-                         {"torchspan", *sys.stdlib_module_names}})))
+own = {"torchspan", *sys.stdlib_module_names}
+heads = [name.split(".")[:1 + name.startswith("torch.")] for name in new]
+print(json.dumps(sorted({".".join(head) for head in heads if head[0] not in own})))
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
