@@ -88,6 +88,8 @@ def share_cores(parts: int, placement: Placement | None = None) -> int:
 
 
 def _work(tasks: SimpleQueue[_Task | None], cores: int, begun: threading.Event) -> None:
+    # A thread takes the default on its first look at the count, and would take it over ours.
+    torch.get_num_threads()
     torch.set_num_threads(cores)
     begun.set()
     while (task := tasks.get()) is not None:

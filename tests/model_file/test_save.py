@@ -62,7 +62,7 @@ def test_rows_that_depend_on_each_other_are_noticed(model_file):
 def test_the_json_is_the_documented_one(mlp_file):
     with zipfile.ZipFile(mlp_file) as archive:
         values = json.loads(archive.read("mlp/extra/torchspan.json"))
-    assert list(values)[0] == "format" and values["format"] == 1
+    assert next(iter(values)) == "format" and values["format"] == 1
     assert values["inputs"] == [
         {"name": "x", "dtype": "float32", "shape": ["batch", 64], "batched": True}
     ]
