@@ -38,13 +38,13 @@ class Connections:
 
     def cut(self) -> None:
         """Shut down those of them that are still open."""
-        for number, name in self._found.items():
+        found, self._found = self._found, {}
+        for number, name in found.items():
             # The kernel reuses numbers but not names, so another file is never touched.
             if _name(number) != name:
                 continue
             with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as one:
                 one.shutdown(socket.SHUT_RDWR)
-        self._found.clear()
 
 
 def _sockets() -> dict[int, str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import logging
 import os
 import re
 import signal
@@ -59,8 +58,14 @@ class Guard:
         self._failing = False
         self._poked = False
         self._exiting = False
+        self._told: RankError | None = None
         self._previous_handler: Any = None
         self._previous_hook = sys.excepthook
+
+    @property
+    def exiting(self) -> bool:
+        """Whether this rank's process is on its way out."""
+        return self._exiting
 
     @property
     def ended(self) -> bool:
@@ -77,12 +82,15 @@ class Guard:
             else:
                 self._previous_handler = previous
                 signal.signal(signal.SIGTERM, self._on_signal)
-        self._previous_hook = sys.excepthook
-        sys.excepthook = self._on_unhandled
         atexit.register(self._at_exit)
         self.line.on_failure = self._on_failure
         if self.line.failure is not None:
             self._on_failure(self.line.failure)
+
+    def watch_unhandled(self) -> None:
+        """Take exceptions that nobody handles; after torch.distributed, which takes them too."""
+        self._previous_hook = sys.excepthook
+        sys.excepthook = self._on_unhandled
 
     def disarm(self) -> None:
         """End, after this rank has left in order."""
@@ -107,17 +115,19 @@ class Guard:
         """The error of another rank where it is the reason for ``exception``, else itself."""
         if isinstance(exception, TorchspanError) or not _is_communication(exception):
             return exception
-        failure = self.line.wait_failure(1.0)
-        if failure is not None and not self._failing:
-            return self._deliver(failure)
-        left = [rank for rank in self.line.ranks_that_left(1.0) if rank != self.line.rank]
-        if not left:
-            return exception
-        ranks = f"rank{'s' * (len(left) > 1)} {', '.join(map(str, left[:20]))}"
-        return RankError(
-            f"{ranks} had left the world while this rank still waited in a collective operation. "
-            "Every rank must take part in each of them, as often and in the same order."
-        )
+        # A killed rank is known of within milliseconds, one that left only to who asks.
+        for seconds in (0.2, 1.0):
+            failure = self.line.wait_failure(seconds)
+            if failure is not None and not self._failing:
+                return self._deliver(failure)
+            left = sorted(self.line.ranks_that_left(1.0))
+            if left:
+                return RankError(
+                    f"{_name_ranks(left)} had left the world while this rank still waited in a "
+                    "collective operation. Every rank must take part in each of them, as often "
+                    "and in the same order."
+                )
+        return exception
 
     def fail_unless_others(self, exception: BaseException) -> None:
         """Tell the others that ``exception`` ends this rank, unless it is another rank's error."""
@@ -180,8 +190,18 @@ class Guard:
             raise self._deliver(failure)
         recent = time.monotonic() - self._delivered_at < _AFTERMATH_SECONDS
         # A launcher reacts to the failure that this rank is already ending with.
-        if not (told and (poked or recent)):
-            self._pass_on(number, frame)
+        if told and (poked or recent):
+            return
+        ended = [
+            rank for rank, ending in self.line.ranks_that_left(_GRACE_SECONDS).items() if ending
+        ]
+        if failure is None and ended and not self._exiting:
+            self._told = RankError(
+                f"{_name_ranks(ended)} had ended before this rank was done, and then the launcher "
+                "or the batch system stopped this one (SIGTERM)."
+            )
+            raise self._told
+        self._pass_on(number, frame)
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
         previous = self._previous_handler
@@ -205,16 +225,21 @@ class Guard:
         if os.getpid() != self._pid:
             self._previous_hook(kind, exception, trace)
             return
+        self._exiting = True
         reason = self.explain(exception)
         self.fail_unless_others(reason)
         if isinstance(reason, KeyboardInterrupt):
             # Ctrl-C reaches every rank: one line says it for all.
             if self.line.failure is None or self.line.failure.rank == self.line.rank:
                 self._say("interrupted")
-        elif self._is_others(reason) and not log.isEnabledFor(logging.DEBUG):
+        elif reason is self._told or self._is_others(reason):
+            # Where this rank happened to be says nothing about what the other one did.
             self._say(f"RankError: {reason}")
+            log.debug("it was here", exc_info=(kind, exception, trace))
         else:
-            self._previous_hook(kind, exception, trace)
+            if reason is not exception:
+                reason.__cause__ = exception
+            self._previous_hook(type(reason), reason, trace)
 
     def _is_others(self, exception: BaseException) -> bool:
         failure = self.line.failure
@@ -237,14 +262,19 @@ class Guard:
                 return
         self._delivered.set()
         self._delivered_at = 0.0
+        # The line is left to the kernel to close, so that the others see this process end.
         self.line.farewell(FAREWELL_SECONDS)
-        self.line.close()
 
     def forget_in_child(self) -> None:
         """In a forked process: this is no rank."""
         self.line.abandon()
         if signal.getsignal(signal.SIGTERM) == self._on_signal:
             signal.signal(signal.SIGTERM, self._previous_handler)
+
+
+def _name_ranks(ranks: list[int]) -> str:
+    more = ", ..." if len(ranks) > 20 else ""
+    return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks[:20]))}{more}"
 
 
 def _is_communication(exception: BaseException) -> bool:

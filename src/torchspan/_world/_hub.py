@@ -52,6 +52,7 @@ class Hub(Line):
         self._listener = listen(one_host, ports)
         self._peers: dict[int, _Peer] = {}
         self._ended: set[int] = set()
+        self._lost: set[int] = set()
         self._stop, self._stopped = socket.socketpair()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
@@ -94,21 +95,29 @@ class Hub(Line):
     def report(self, failure: Failure) -> None:
         self._spread(failure)
 
-    def leave(self) -> None:
+    def leave(self, *, ending: bool) -> None:
         with self._changed:
-            self._left.add(0)
+            self._left[0] = ending
         # Rank 0 holds the line and mostly the store, so it stays until nobody needs them.
         self._wait(lambda: len(self._left) == self.size, None)
 
-    def ranks_that_left(self, seconds: float) -> list[int]:
-        return sorted(self._left)
+    def ranks_that_left(self, seconds: float) -> dict[int, bool]:
+        return dict(self._left)
 
     def farewell(self, seconds: float) -> None:
         with self._changed:
             self._ended.add(0)
-            self._changed.wait_for(lambda: len(self._ended | self._left) == self.size, seconds)
-        for peer in list(self._peers.values()):
-            peer.wire.send("over")
+            self._changed.wait_for(
+                lambda: len(self._ended | self._left.keys()) == self.size, seconds
+            )
+        first = None if self.failure is None else self._peers.get(self.failure.rank)
+        if first is not None and first.wire.send("over"):
+            with self._changed:
+                self._changed.wait_for(lambda: first.rank in self._lost, seconds)
+        if self.failure is not None and self.failure.rank != self.rank:
+            for peer in list(self._peers.values()):
+                peer.wire.send("over")
+        self.let_pass()
 
     def close(self) -> None:
         self._stop.close()
@@ -168,12 +177,12 @@ class Hub(Line):
             self._spread(Failure(message["rank"], message["what"], message["text"]))
             return True
         if kind == "ask":
-            return peer.wire.send("left", ranks=sorted(self._left))
+            return peer.wire.send("left", ranks=self._left)
         with self._changed:
             if kind == "facts":
                 peer.facts = message["facts"]
             elif kind == "leave":
-                self._left.add(peer.rank)
+                self._left[peer.rank] = message["ending"]
             elif kind == "end":
                 self._ended.add(peer.rank)
             self._changed.notify_all()
@@ -192,6 +201,7 @@ class Hub(Line):
         with self._changed:
             done = rank in self._left or rank in self._ended
             self._ended.add(rank)
+            self._lost.add(rank)
             self._changed.notify_all()
         if not done:
             self._spread(Failure(rank, "gone", about))

@@ -103,12 +103,14 @@ def _begin(placement: Placement, device: DeviceSpec, backend: str | None, deadli
         session.start(plan["backend"], placement, own, interface)
     except BaseException as error:
         session.stop()
+        guard.watch_unhandled()
         guard.raise_reason(error)
         raise
     finally:
         if meeting.file is not None:
             meeting.file.remove()
     log.info("%s over %s, because %s", plan["backend"], interface or "its default", plan["why"])
+    guard.watch_unhandled()
     return World(placement, own, session.found_groups(), guard, leave)
 
 
@@ -138,8 +140,10 @@ def _adopt(device: DeviceSpec, deadline: float) -> World:
         _decide(Meeting(line, "torch.distributed"), None, describe_rank(own, None), size, deadline)
     except BaseException as error:
         session.stop()
+        guard.watch_unhandled()
         guard.raise_reason(error)
         raise
+    guard.watch_unhandled()
     return World(placement, own, groups, guard, leave)
 
 
@@ -171,7 +175,7 @@ def _watch(line: Line, session: Session) -> tuple[Guard, Callable[[], None]]:
         try:
             guard.check()
             session.stop()
-            line.leave()
+            line.leave(ending=guard.exiting)
         except RankError as error:
             session.stop()
             guard.fail_unless_others(error)

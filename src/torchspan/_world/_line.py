@@ -18,6 +18,8 @@ from torchspan._world._wire import Message
 
 __all__ = ["Decide", "Line"]
 
+_AFTER_YOU_SECONDS = 0.3
+
 Decide = Callable[[list[Message]], Message]
 
 
@@ -35,7 +37,7 @@ class Line(ABC):
         self.failure: Failure | None = None
         self.on_failure: Callable[[Failure], None] | None = None
         self._changed = threading.Condition()
-        self._left: set[int] = set()
+        self._left: dict[int, bool] = {}
         self._over = False
 
     @abstractmethod
@@ -47,23 +49,31 @@ class Line(ABC):
         """Tell every rank that this one failed; the first failure of all wins."""
 
     @abstractmethod
-    def leave(self) -> None:
+    def leave(self, *, ending: bool) -> None:
         """Tell the others that this rank's work is done; rank 0 waits until all have left.
+
+        Args:
+            ending: Whether it leaves because its process ends, perhaps with an exit status that
+                Python does not tell.
 
         Raises:
             RankError: Another rank failed while rank 0 waited.
         """
 
     @abstractmethod
-    def ranks_that_left(self, seconds: float) -> list[int]:
-        """Which ranks have left; waits at most ``seconds`` for the answer."""
+    def ranks_that_left(self, seconds: float) -> dict[int, bool]:
+        """Which other ranks have left, and whether their process was ending.
+
+        Waits at most ``seconds`` for the answer.
+        """
 
     @abstractmethod
     def farewell(self, seconds: float) -> None:
         """After a failure, wait until every rank has said its last word, at most ``seconds``.
 
         A launcher kills the other ranks as soon as one ends badly; this gives all of them the time
-        to show what went wrong.
+        to show what went wrong. The rank that failed ends first, so that its exit status is the
+        one that the launcher takes for the job's.
         """
 
     @abstractmethod
@@ -79,6 +89,11 @@ class Line(ABC):
         with self._changed:
             self._changed.wait_for(lambda: self.failure is not None, seconds)
         return self.failure
+
+    def let_pass(self) -> None:
+        """Let the rank that failed end a moment before this one."""
+        if self.failure is not None and self.failure.rank != self.rank:
+            time.sleep(_AFTER_YOU_SECONDS)
 
     def _learn(self, failure: Failure) -> bool:
         with self._changed:

@@ -108,22 +108,23 @@ class Spoke(Line):
         self.wire.send("failure", rank=failure.rank, what=failure.kind, text=failure.text)
         self._learn(failure)
 
-    def leave(self) -> None:
+    def leave(self, *, ending: bool) -> None:
         self._closing = True
-        self.wire.send("leave")
+        self.wire.send("leave", ending=ending)
 
-    def ranks_that_left(self, seconds: float) -> list[int]:
+    def ranks_that_left(self, seconds: float) -> dict[int, bool]:
         with self._changed:
             asked = self._answered
             if self.wire.send("ask"):
                 self._changed.wait_for(lambda: self._answered > asked, seconds)
-            return sorted(self._left)
+            return dict(self._left)
 
     def farewell(self, seconds: float) -> None:
         self._closing = True
         if self.wire.send("end"):
             with self._changed:
                 self._changed.wait_for(lambda: self._over, seconds)
+        self.let_pass()
 
     def close(self) -> None:
         self._closing = True
@@ -157,7 +158,7 @@ class Spoke(Line):
             if message["kind"] == "plan":
                 self._plan = message["plan"]
             elif message["kind"] == "left":
-                self._left = set(message["ranks"])
+                self._left = {int(rank): ending for rank, ending in message["ranks"].items()}
                 self._answered += 1
             elif message["kind"] == "over":
                 self._over = True
