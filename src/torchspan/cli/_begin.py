@@ -8,6 +8,7 @@ of another would be worse than starting over.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from torchspan._errors import ArgumentError
 from torchspan.cli._journal import Journal, identify
 from torchspan.cli._npy import PartFile
 from torchspan.cli._plan import InputFile, OutputSpec, Plan
+from torchspan.cli._terminal import format_bytes, say
 
 __all__ = ["Job", "begin", "check_names", "journal_path", "make_parts"]
 
@@ -106,7 +108,9 @@ def begin(
         if journal.run is None:
             plan = Plan(rows, block, outputs)
             _refuse([path for path in job.outputs if path.exists()], job)
-            for part in make_parts(job, plan):
+            parts = make_parts(job, plan)
+            _warn_of_space(parts)
+            for part in parts:
                 part.create()
             journal.begin(_identify(job, inputs, plan), plan.blocks)
         else:
@@ -182,6 +186,21 @@ def _check_parts(journal: Journal, job: Job, plan: Plan) -> None:
         raise ArgumentError(
             f"{lost[0]}, which an interrupted run wrote, is gone. Start over with --restart."
         )
+
+
+def _warn_of_space(parts: Sequence[PartFile]) -> None:
+    """Say early what would fail late; only said, for a disk may compress or grow."""
+    needed: dict[Path, int] = {}
+    for part in parts:
+        folder = part.path.resolve().parent
+        needed[folder] = needed.get(folder, 0) + part.nbytes
+    for folder, number in needed.items():
+        free = shutil.disk_usage(folder).free
+        if number > free:
+            say(
+                f"the outputs in {folder} need {format_bytes(number)}, and its disk has "
+                f"{format_bytes(free)} left."
+            )
 
 
 def _refuse(there: Sequence[Path], job: Job) -> None:

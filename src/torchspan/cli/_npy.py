@@ -80,18 +80,21 @@ class PartFile:
 
     def create(self) -> None:
         """Write the header and set the file to its full length."""
-        with self.part.open("wb") as file:
-            npy.write_array_header_2_0(
-                file,
-                {
-                    "descr": npy.dtype_to_descr(self.dtype),
-                    "fortran_order": False,
-                    "shape": self.shape,
-                },
-            )
-            file.truncate(file.tell() + self.nbytes)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self.part.open("wb") as file:
+                npy.write_array_header_2_0(
+                    file,
+                    {
+                        "descr": npy.dtype_to_descr(self.dtype),
+                        "fortran_order": False,
+                        "shape": self.shape,
+                    },
+                )
+                file.truncate(file.tell() + self.nbytes)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.part)) from error
 
     def open(self) -> None:
         """Open the file that ``create`` made, maybe in another process, to write rows into it.
