@@ -19,7 +19,7 @@ from torchspan._version import __version__
 
 __all__ = ["main"]
 
-COMMANDS = ("devices", "doctor", "describe", "export", "compile", "run")
+COMMANDS = ("devices", "doctor", "describe", "export", "compile", "run", "launch")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
