@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from dataclasses import dataclass
 from subprocess import PIPE
 
@@ -34,10 +33,9 @@ class Row:
             self.where = f"skipped: {self.command[0]} is missing; {self.install}"
             return
         (folder / "heating.npy").unlink(missing_ok=True)
-        start = time.perf_counter()
+        print(f"{self.name} ...", flush=True)
         environ = os.environ | share_machine(self.ranks)
         done = subprocess.run(self.command, cwd=folder, env=environ, text=True, stdout=PIPE)
-        print(f"{self.name}: {time.perf_counter() - start:.0f} s in all", flush=True)
         said = SAID.search(done.stdout)
         if done.returncode or said is None:
             self.where, self.failed = f"failed with status {done.returncode}; see above", True

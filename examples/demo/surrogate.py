@@ -45,8 +45,8 @@ def main():
     np.save("heating.npy", heating.numpy())
 
     kinds = sorted({"cpu", *(device.kind for device in torchspan.devices("all"))})
+    print(f"compiling net.pt2 for {', '.join(kinds)} ...", file=sys.stderr)
     torchspan.save(model, "net.pt2", example=columns[:8], devices=kinds)
-    print(f"saved net.pt2 for {', '.join(kinds)}", file=sys.stderr)
 
 
 if __name__ == "__main__":
