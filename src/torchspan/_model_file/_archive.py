@@ -17,14 +17,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from torch.export import ExportedProgram
-from torch.export.pt2_archive import _package as pt2
+from typing import TYPE_CHECKING, Any
 
 from torchspan._aoti import OPENED
 from torchspan._errors import ModelFileError, ModelFileNotFoundError
 from torchspan._model_file._description import Build, Description
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 __all__ = [
     "Archive",
@@ -165,6 +165,9 @@ def read_program(path: Path) -> ExportedProgram:
     Raises:
         ModelFileError: The file holds no program, or is damaged.
     """
+    # torch.export takes a second to import; a program that only runs builds need not wait for it.
+    from torch.export.pt2_archive import _package as pt2
+
     try:
         with quiet_torch(), pt2.PT2ArchiveReader(str(path)) as reader:
             names = [name for name in reader.get_file_names() if name == "models/model.json"]
@@ -188,6 +191,8 @@ def write_archive(
     Raises:
         ModelFileError: The file cannot be written.
     """
+    from torch.export.pt2_archive import _package as pt2
+
     whole = description.with_builds([each.build for each in builds])
     plain: dict[str, Any] = {
         each.build.name: [str(file) for file in each.files]

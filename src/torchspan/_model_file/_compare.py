@@ -6,14 +6,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.export import ExportedProgram
 
 from torchspan._errors import BuildError
 from torchspan._model_file._example import Example, vary
 from torchspan._model_file._program import run_flat
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 __all__ = ["compare_build", "relative_error", "rows_independent"]
 

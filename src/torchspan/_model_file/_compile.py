@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.export import ExportedProgram
 
 from torchspan import _accelerator
 from torchspan._aoti import open_build
@@ -33,6 +32,9 @@ from torchspan._model_file._compare import compare_build
 from torchspan._model_file._description import Build
 from torchspan._model_file._example import Example
 from torchspan._model_file._program import export_program, first_line, fixed_rows, move_program
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 __all__ = ["Target", "build_checked", "compile_build"]
 

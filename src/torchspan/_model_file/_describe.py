@@ -70,7 +70,8 @@ def _describe_script(file: Path) -> Description:
         found = functions.get(name)
         if found is None:
             continue
-        if name == "ftn_pytorch_forward" or found.args.vararg is not None:
+        # An argument that may be left out, or any number of them: how many is not known.
+        if name == "ftn_pytorch_forward" or found.args.vararg or found.args.defaults:
             return Description(path=file, kind="script")
         arguments = [*found.args.posonlyargs, *found.args.args]
         return Description(

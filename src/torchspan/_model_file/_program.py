@@ -8,18 +8,18 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.export import Dim, ExportedProgram
-from torch.export.graph_signature import ConstantArgument, OutputKind
-from torch.export.passes import move_to_device_pass
 
 from torchspan._errors import ArgumentError, BuildError
 from torchspan._model_file._archive import quiet_torch
 from torchspan._model_file._description import BATCH, TensorSpec
 from torchspan._model_file._example import Example
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 __all__ = [
     "describe_outputs",
@@ -80,6 +80,8 @@ def move_program(program: ExportedProgram, device: torch.device) -> ExportedProg
     tensors = [*program.state_dict.values(), *program.constants.values()]
     if all(each.device == device for each in tensors if isinstance(each, Tensor)):
         return program
+    from torch.export.passes import move_to_device_pass
+
     with quiet_torch():
         # torch's pass changes the program that it is given.
         return move_to_device_pass(copy.deepcopy(program), str(device))
@@ -197,6 +199,8 @@ def _reason(error: Exception) -> str:
 
 
 def _dynamic_shapes(model: nn.Module, example: Example) -> dict[str, Any] | None:
+    from torch.export import Dim
+
     # The batch must be any size at all; other dimensions may have limits, which torch finds.
     batch = Dim(BATCH, min=0)
     shapes: dict[str, dict[int, Any]] = {}
@@ -240,6 +244,8 @@ def _symbols(program: ExportedProgram, example: Example) -> dict[str, str]:
 
 
 def _outputs(program: ExportedProgram) -> tuple[list[Any], str, list[str]]:
+    from torch.export.graph_signature import ConstantArgument, OutputKind
+
     found: list[Any] = []
     last = next(node for node in reversed(program.graph.nodes) if node.op == "output")
     for spec, node in zip(program.graph_signature.output_specs, last.args[0], strict=True):

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-
-from torch.export import ExportedProgram
+from typing import TYPE_CHECKING
 
 from torchspan._model_file._archive import read_program
 from torchspan._model_file._compare import rows_independent
@@ -22,6 +21,9 @@ from torchspan._model_file._program import (
     input_values,
     measure_row_bytes,
 )
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 __all__ = ["read_stored"]
 

@@ -89,7 +89,7 @@ def describe_torchscript(archive: Archive) -> Description:
     if code in archive.names:
         after = archive.text(code).split(f"class {name.rsplit('.', 1)[1]}(", 1)[-1]
         found = _FORWARD.search(after)
-        if found is not None:
+        if found is not None and "=" not in found[1]:
             names = _ARGUMENT.findall(found[1])
             inputs = tuple(TensorSpec(each) for each in names)
     return Description(path=archive.path, kind="jit", inputs=inputs)

@@ -6,9 +6,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torch import nn
-from torch.export import ExportedProgram
 
 from torchspan._devices import Device, usable_cores
 from torchspan._errors import ArgumentError
@@ -18,6 +18,9 @@ from torchspan._runners._compiled import BuildShelf
 from torchspan._runners._eager import EagerRunner
 from torchspan._runners._form import Form, Runner
 from torchspan._runners._script import open_script
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 __all__ = ["Options", "open_runners"]
 
