@@ -84,6 +84,17 @@ def mpi(steps, environ=(), form="pt"):
 
 RUNS = [
     Run("first_model", {"python3 first_model.py": ["True\n"]}, "net.pt2"),
+    Run(
+        "multi_io",
+        {
+            "python3 multi_io.py": [
+                "grid: float32 (40)\n",
+                "{'rates': True, 'cover': True}\n",
+            ]
+        },
+        "heating.pt2",
+    ),
+    Run("looping", {"python3 looping.py": ["True\n"]}, "tendency.pt2"),
     simplenet(),
     simplenet("pt2"),
     multi_gpu("cpu"),
