@@ -18,7 +18,8 @@ def test_a_file_says_everything(torchspan_command, model_file):
     assert "field float32 (batch, 2, ny, 6) batch" in text
     assert "grid float32 (6) shared by all" in text
     assert "kind int64 (batch) batch" in text
-    assert "model cpu " in text
+    (build,) = command.describe(model_file("columns")).builds
+    assert f"{build.name} cpu {build.capability} float32 any {build.torch} " in text
 
 
 def test_builds_for_some_batches_and_rows_that_depend_on_each_other(torchspan_command, model_file):

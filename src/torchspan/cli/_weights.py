@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -58,7 +59,10 @@ def _read(path: Path) -> dict[str, Tensor]:
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            # torch doubts pickles of other protocols; whether it can read them shows by itself.
+            warnings.simplefilter("ignore", UserWarning)
+            found = torch.load(path, map_location="cpu", weights_only=True)
     except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, OSError) as error:
         raise ArgumentError(
             f"{path} holds no weights that can be read without running its code "
