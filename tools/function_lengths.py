@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """How long each function is, in Python, C, C++ and Fortran.
 
-Python is parsed. The others are read well enough to count: braces that a parameter list opens, and
-Fortran's subroutine and function blocks.
+Python is parsed, and docstrings do not count. The others are read well enough to count: braces
+that a parameter list opens, and Fortran's subroutine and function blocks.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ def _find_python(text: str) -> Iterator[Function]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             end = node.end_lineno or node.lineno
-            yield Function(node.name, node.lineno, end - node.lineno + 1)
+            # A docstring is the page that users read; it says nothing of how much a function does.
+            page = node.body[0] if ast.get_docstring(node, clean=False) is not None else None
+            told = 0 if page is None else (page.end_lineno or page.lineno) - page.lineno + 1
+            yield Function(node.name, node.lineno, end - node.lineno + 1 - told)
 
 
 def _find_braces(text: str) -> Iterator[Function]:

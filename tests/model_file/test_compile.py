@@ -50,6 +50,15 @@ def test_adding_it_again_replaces_it(extended):
     assert [path.name for path in extended.parent.iterdir()] == ["net.pt2"]
 
 
+def test_a_newer_build_for_the_same_takes_the_name_of_the_old(extended, tmp_path):
+    path = tmp_path / "net.pt2"
+    shutil.copy(extended, path)
+    after = torchspan.compile(path)
+    before = torchspan.describe(extended)
+    assert sorted(b.name for b in after.builds) == sorted(b.name for b in before.builds)
+    assert next(b for b in after.builds if b.name == "model").folder == "data/aotinductor/model"
+
+
 def test_only_the_build_that_is_asked_for_is_unpacked(extended, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHSPAN_CACHE", str(tmp_path / "cache"))
     with torchspan.load(extended, devices="cpu") as net:

@@ -39,6 +39,16 @@ def test_the_description_says_what_the_file_holds(mlp_file):
     assert all(b.error is not None and b.error < 1e-5 for b in told.builds)
 
 
+def test_a_file_for_other_cpus_is_found_by_plain_pytorch_too(tmp_path):
+    told = torchspan.save(
+        ZOO["mixing"].make(), tmp_path / "net.pt2", ZOO["mixing"].example(), cpu="baseline"
+    )
+    assert [(b.name, b.capability) for b in told.builds] == [("model", "baseline")]
+    x = torch.rand(3, 3, dtype=torch.float64)
+    for model in opened_by_torch(tmp_path / "net.pt2"):
+        torch.testing.assert_close(model(x), x - x.mean(0))
+
+
 def test_several_inputs_outputs_and_named_sizes(model_file):
     told = torchspan.describe(model_file("columns"))
     assert [str(each) for each in told.inputs] == [
@@ -141,6 +151,11 @@ def test_names_must_be_as_many_as_there_are(tmp_path):
         torchspan.save(Plain(), tmp_path / "net.pt2", PAIR, input_names=("a",))
     with pytest.raises(ArgumentError, match="output_names has"):
         torchspan.save(Plain(), tmp_path / "net.pt2", PAIR, output_names=("a", "b"))
+
+
+def test_torchscript_cannot_store_everything(tmp_path):
+    with pytest.raises(ArgumentError, match="static_batches, shared cannot be stored"):
+        torchspan.save(Plain(), tmp_path / "net.pt", PAIR, static_batches=(1,), shared=("y",))
 
 
 def test_a_path_of_no_known_ending_is_refused(tmp_path):

@@ -15,7 +15,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,10 @@ class BuildFiles:
 
     build: Build
     files: tuple[Path, ...]
+
+    def called(self, name: str) -> BuildFiles:
+        """The same files as a build of another name."""
+        return replace(self, build=replace(self.build, name=name, folder=build_folder(name)))
 
 
 class Archive:

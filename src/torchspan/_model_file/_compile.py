@@ -70,9 +70,6 @@ class Target:
     @property
     def name(self) -> str:
         """What the build is called in its file."""
-        plain = self.kind == "cpu" and self.precision == "float32"
-        if plain and self.rows is None and self.cpu is None:
-            return "model"
         parts = [self.kind, self.capability]
         if self.precision != "float32":
             parts.append(self.precision)

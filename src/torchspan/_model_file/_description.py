@@ -73,6 +73,11 @@ class Build:
     digest: str
     error: float | None = None
 
+    @property
+    def purpose(self) -> tuple[object, ...]:
+        """What it was made for; of two builds for the same, one is enough."""
+        return self.device, self.capability, self.precision, self.min_batch, self.max_batch
+
     def takes(self, rows: int) -> bool:
         """Whether a batch of ``rows`` is within its range."""
         return self.min_batch <= rows and (self.max_batch is None or rows <= self.max_batch)

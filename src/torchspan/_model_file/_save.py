@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -21,7 +22,7 @@ from torchspan._model_file._compare import rows_independent
 from torchspan._model_file._compile import Target, build_checked
 from torchspan._model_file._describe import describe
 from torchspan._model_file._description import FORMAT, Description
-from torchspan._model_file._example import ExampleSpec, name_example, pick_rows
+from torchspan._model_file._example import Example, ExampleSpec, name_example, pick_rows
 from torchspan._model_file._program import (
     describe_program,
     evaluating,
@@ -33,6 +34,9 @@ from torchspan._model_file._program import (
 from torchspan._model_file._stored import read_stored
 from torchspan._model_file._torchscript import save_torchscript
 from torchspan._version import __version__
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 __all__ = ["compile", "save"]
 
@@ -97,6 +101,7 @@ def save(
         )
     say = progress or log.info
     if _choose_format(target, format) == "pt":
+        _refuse_for_torchscript(static_batches, dynamic, input_names, output_names, shared, cpu)
         save_torchscript(model, target, example, places[0])
         return describe(target)
     if any(rows < 1 for rows in static_batches) or (static_batches and not dynamic_batch):
@@ -104,32 +109,20 @@ def save(
             f"static_batches has {list(static_batches)}; give sizes of at least 1, and leave "
             "dynamic_batch on."
         )
-    with evaluating(model):
-        shown = name_example(model, example, batched=dynamic_batch, shared=shared, dynamic=dynamic)
-        if shown.rows is not None:
-            shown = shown.with_rows(pick_rows(shown, model))
-        say(f"exporting {type(model).__name__}")
-        program = export_program(model, shown)
-    # The file is read on machines of all kinds, so it holds the CPU's form.
-    program, shown = move_program(program, torch.device("cpu")), shown.on(torch.device("cpu"))
-    inputs, outputs, returns = describe_program(program, shown, input_names, output_names)
-    description = Description(
-        path=target,
-        kind="pt2",
-        inputs=inputs,
-        outputs=outputs,
-        torch=torch.__version__.split("+")[0],
-        torchspan=__version__,
-        format=FORMAT,
-        rows_independent=rows_independent(program, shown, check),
-        row_bytes=measure_row_bytes(program),
-        returns=returns,
-        limits=find_limits(program, shown),
-    )
+    shown = name_example(model, example, batched=dynamic_batch, shared=shared, dynamic=dynamic)
+    say(f"exporting {type(model).__name__}")
+    program, shown = _export(model, shown)
+    independent = rows_independent(program, shown, check)
+    description = _describe(target, program, shown, independent, input_names, output_names)
     builds = [
         build_checked(program, shown, each, check, say)
         for each in _targets(places, cpu, static_batches, "float32")
     ]
+    for index, each in enumerate(builds):
+        if (each.build.device, each.build.max_batch) == ("cpu", None):
+            # The one that plain PyTorch finds.
+            builds[index] = each.called("model")
+            break
     say(f"writing {target}")
     write_archive(target, program, description, builds)
     return describe(target)
@@ -181,9 +174,55 @@ def compile(
         build_checked(program, shown, each, check, say)
         for each in _targets(parse_devices(device), cpu, static_batches, precision)
     ]
+    names = {build.purpose: build.name for build in found.builds}
+    builds = [each.called(names.get(each.build.purpose, each.build.name)) for each in builds]
     say(f"writing {target}")
     add_builds(target, found, builds)
     return describe(target)
+
+
+def _export(model: nn.Module, shown: Example) -> tuple[ExportedProgram, Example]:
+    if shown.rows is not None:
+        shown = shown.with_rows(pick_rows(shown, model))
+    with evaluating(model):
+        program = export_program(model, shown)
+    # The file is read on machines of all kinds, so it holds the CPU's form.
+    cpu = torch.device("cpu")
+    return move_program(program, cpu), shown.on(cpu)
+
+
+def _describe(
+    path: Path,
+    program: ExportedProgram,
+    shown: Example,
+    independent: bool,
+    input_names: Sequence[str] | None,
+    output_names: Sequence[str] | None,
+) -> Description:
+    inputs, outputs, returns = describe_program(program, shown, input_names, output_names)
+    return Description(
+        path=path,
+        kind="pt2",
+        inputs=inputs,
+        outputs=outputs,
+        torch=torch.__version__.split("+")[0],
+        torchspan=__version__,
+        format=FORMAT,
+        rows_independent=independent,
+        row_bytes=measure_row_bytes(program),
+        returns=returns,
+        limits=find_limits(program, shown),
+    )
+
+
+def _refuse_for_torchscript(*options: object) -> None:
+    names = ("static_batches", "dynamic", "input_names", "output_names", "shared", "cpu")
+    given = [name for name, value in zip(names, options, strict=True) if value]
+    if given:
+        raise ArgumentError(
+            f"{', '.join(given)} cannot be stored in a TorchScript file; save as .pt2, or leave "
+            f"{'them' if len(given) > 1 else 'it'} out."
+        )
 
 
 def _choose_format(path: Path, format: str | None) -> str:
