@@ -8,6 +8,7 @@ own name, by a rename.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,8 +113,9 @@ def save(
     shown = name_example(model, example, batched=dynamic_batch, shared=shared, dynamic=dynamic)
     say(f"exporting {type(model).__name__}")
     program, shown = _export(model, shown)
+    description = _describe(target, program, shown, input_names, output_names)
     independent = rows_independent(program, shown, check)
-    description = _describe(target, program, shown, independent, input_names, output_names)
+    description = replace(description, rows_independent=independent)
     builds = [
         build_checked(program, shown, each, check, say)
         for each in _targets(places, cpu, static_batches, "float32")
@@ -195,7 +197,6 @@ def _describe(
     path: Path,
     program: ExportedProgram,
     shown: Example,
-    independent: bool,
     input_names: Sequence[str] | None,
     output_names: Sequence[str] | None,
 ) -> Description:
@@ -208,7 +209,6 @@ def _describe(
         torch=torch.__version__.split("+")[0],
         torchspan=__version__,
         format=FORMAT,
-        rows_independent=independent,
         row_bytes=measure_row_bytes(program),
         returns=returns,
         limits=find_limits(program, shown),
