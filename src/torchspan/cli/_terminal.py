@@ -47,7 +47,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         table.add_column(column, overflow="fold", no_wrap=not terminal)
     for row in rows:
         table.add_row(*row)
-    console = Console(markup=False, emoji=False, highlight=False)
+    console = Console(markup=False, emoji=False, highlight=False, force_terminal=terminal)
     if not terminal:
         console.width = _WIDE
     if title:
