@@ -13,7 +13,7 @@ import torchspan
 from tests.zoo import ZOO
 from torchspan import ArgumentError, ModelFileError
 from torchspan._model_file import _capability
-from torchspan._model_file._capability import cpu_level, find_level, fits
+from torchspan._model_file._capability import cpu_level, find_level, fits, generating_for
 from torchspan._model_file._unpacked import unpack_build
 
 CPU = torchspan.devices("cpu")[0]
@@ -122,6 +122,20 @@ def test_levels(monkeypatch):
         find_level("avx512")
     with pytest.raises(ArgumentError, match="cpu 'neon' is no level.*avx512, avx2, baseline"):
         find_level("neon")
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="names x86 levels")
+def test_inductor_generates_for_the_level_and_not_for_this_cpu():
+    from torch._inductor import cpp_builder, cpu_vec_isa
+
+    before = cpp_builder._get_optimization_cflags("g++")
+    with generating_for(find_level("baseline")):
+        flags, _ = cpp_builder._get_optimization_cflags("g++")
+        assert "march=x86-64" in flags and "march=native" not in flags
+        assert not cpu_vec_isa.pick_vec_isa()
+    with generating_for(find_level(None)):
+        assert "avx512_vnni" not in str(cpu_vec_isa.pick_vec_isa())
+    assert cpp_builder._get_optimization_cflags("g++") == before
 
 
 def test_neon_is_the_level_of_arm(monkeypatch):

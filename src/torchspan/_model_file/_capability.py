@@ -9,7 +9,10 @@ it is refused before it is opened.
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -17,7 +20,15 @@ from torchspan import _accelerator
 from torchspan._devices import Device
 from torchspan._errors import ArgumentError
 
-__all__ = ["CpuLevel", "cpu_level", "device_capability", "find_level", "fits", "gains"]
+__all__ = [
+    "CpuLevel",
+    "cpu_level",
+    "device_capability",
+    "find_level",
+    "fits",
+    "gains",
+    "generating_for",
+]
 
 
 @dataclass(frozen=True)
@@ -99,6 +110,40 @@ def fits(capability: str, device: Device) -> bool:
     return capability == own
 
 
+@contextmanager
+def generating_for(level: CpuLevel | None) -> Iterator[None]:
+    """Have Inductor generate for exactly ``level``; left alone it uses all that this CPU has.
+
+    Its choice of vector instructions has no setting of its own, and in torch 2.11 neither has
+    the compiler's ``-march``, so both are put in place of Inductor's own for the time of a build.
+    """
+    if level is None:
+        yield
+        return
+    # Not loaded with the package: Inductor takes a second to import.
+    from torch._inductor import config, cpp_builder, cpu_vec_isa
+
+    kinds = {"avx512": cpu_vec_isa.VecAVX512, "avx2": cpu_vec_isa.VecAVX2}
+    only = [kinds[level.name]()] if level.name in kinds else []
+    with ExitStack() as stack:
+        if level.machine == "x86_64":
+            stack.enter_context(_replaced(cpu_vec_isa, "valid_vec_isa_list", lambda: only))
+        if hasattr(config.cpp, "march"):
+            stack.enter_context(config.patch({"cpp.march": level.march}))
+        else:
+            original = cpp_builder._get_optimization_cflags
+
+            def cflags(*arguments: Any, **named: Any) -> Any:
+                compile_flags, link_flags = original(*arguments, **named)
+                march = f"march={level.march}"
+                return [
+                    march if flag == "march=native" else flag for flag in compile_flags
+                ], link_flags
+
+            stack.enter_context(_replaced(cpp_builder, "_get_optimization_cflags", cflags))
+        yield
+
+
 def gains(device: Device, precision: str) -> bool:
     """Whether ``device`` has arithmetic of its own for ``precision``, and so gains from it."""
     kind = device.torch.type
@@ -107,6 +152,16 @@ def gains(device: Device, precision: str) -> bool:
     if kind == "cpu":
         return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return kind in ("cuda", "xpu")
+
+
+@contextmanager
+def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
+    original = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, original)
 
 
 def _find(name: str, machine: str) -> CpuLevel | None:

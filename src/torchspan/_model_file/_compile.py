@@ -6,8 +6,8 @@ from __future__ import annotations
 import inspect
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,12 @@ from torchspan._model_file._archive import (
     place_files,
     quiet_torch,
 )
-from torchspan._model_file._capability import CpuLevel, device_capability, find_level, fits
+from torchspan._model_file._capability import (
+    device_capability,
+    find_level,
+    fits,
+    generating_for,
+)
 from torchspan._model_file._compare import compare_build
 from torchspan._model_file._description import Build
 from torchspan._model_file._example import Example
@@ -88,11 +93,9 @@ def compile_build(program: ExportedProgram, example: Example, target: Target) ->
         moved, shown = _prepare(program, example, target)
         options: dict[str, Any] = {"aot_inductor.package": True, "cpp.dynamic_threads": True}
         level = find_level(target.cpu) if target.kind == "cpu" else None
-        if level is not None:
-            options["cpp.march"] = level.march
         tf32 = _accelerator.tf32(target.kind) if target.precision == "tf32" else nullcontext()
         try:
-            with _compiling, torch.no_grad(), quiet_torch(), _level_only(level), tf32:
+            with _compiling, torch.no_grad(), quiet_torch(), generating_for(level), tf32:
                 files: Any = torch._inductor.aot_compile(
                     moved.module(), shown.positional, shown.by_keyword, options=options
                 )
@@ -167,27 +170,6 @@ def _prepare(
     if target.rows is not None:
         return export_program(program.module(), shown), shown
     return program, shown
-
-
-@contextmanager
-def _level_only(level: CpuLevel | None) -> Iterator[None]:
-    """Have Inductor generate for exactly ``level``: left alone it picks all that this CPU has."""
-    if level is None or level.machine != "x86_64":
-        yield
-        return
-    # Not loaded with the package: Inductor takes a second to import.
-    from torch._inductor import cpu_vec_isa
-
-    inductor: Any = cpu_vec_isa
-
-    kinds = {"avx512": cpu_vec_isa.VecAVX512, "avx2": cpu_vec_isa.VecAVX2}
-    only = [kinds[level.name]()] if level.name in kinds else []
-    original = inductor.valid_vec_isa_list
-    inductor.valid_vec_isa_list = lambda: only
-    try:
-        yield
-    finally:
-        inductor.valid_vec_isa_list = original
 
 
 def _describe(target: Target, files: tuple[Path, ...]) -> Build:
