@@ -133,7 +133,7 @@ def test_a_file_that_gives_something_else_is_status_1(torchspan_command, nets, m
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("nets.py:Nett", "--example", "1x5"), "nets.py defines no 'Nett'. It defines the classes"),
+        (("nets.py:Nett", "--example", "1x5"), "nets.py defines no 'Nett'. It defines classes ("),
         (("nets.py:Net", "--example", "1x5", "--arg", "depth=2"), "unexpected keyword argument"),
         (("nets.py:Net", "--example", "1x5", "--weights", "absent.pt"), "there is no file absent"),
         (("nets.py:Net", "--example", "1x5", "--example", "2"), "the example does not fit Net"),

@@ -90,9 +90,7 @@ def test_a_source_without_a_name(nets, text):
 
 
 def test_a_name_that_is_not_there_lists_those_that_are(nets):
-    listed = (
-        "It defines the classes Net, Plain; the functions make, wrong, broken; the modules ready."
-    )
+    listed = "It defines classes (Net, Plain), functions (make, wrong, broken), modules (ready)."
     assert refusal("nets.py:Nett") == f"nets.py defines no 'Nett'. {listed}"
     assert refusal("nets.py").endswith(listed)
     (nets / "none.py").write_text("x = 1\n")

@@ -140,15 +140,15 @@ def _told(module: ModuleType) -> str:
     functions = [name for name, value in own.items() if inspect.isfunction(value)]
     instances = [name for name, value in own.items() if isinstance(value, nn.Module)]
     parts = [
-        f"{what} {', '.join(names)}"
+        f"{what} ({', '.join(names)})"
         for what, names in (
-            ("the classes", classes),
-            ("the functions", functions),
-            ("the modules", instances),
+            ("classes", classes),
+            ("functions", functions),
+            ("modules", instances),
         )
         if names
     ]
-    return f" It defines {'; '.join(parts)}." if parts else " It defines no torch.nn.Module."
+    return f" It defines {', '.join(parts)}." if parts else " It defines no torch.nn.Module."
 
 
 def _belongs(value: object, module: ModuleType) -> bool:
