@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -156,6 +157,12 @@ def test_blocks_are_chosen_by_bytes_and_spread_over_ranks():
     assert choose_block(described(), 100, 1024, 3, None) == 34
     assert choose_block(described(), 100, BLOCK_BYTES * 2, 3, None) == 1
     assert choose_block(described(), 0, 20, 1, None) == 1
+
+
+def test_blocks_keep_to_the_largest_batch_that_a_model_takes():
+    limited = replace(described(), limits={"batch": (0, 128)})
+    assert choose_block(limited, 10**6, 20, 1, None) == 128
+    assert choose_block(limited, 50, 20, 1, None) == 50
 
 
 def test_rows_that_depend_on_each_other_stay_together():

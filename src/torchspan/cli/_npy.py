@@ -121,7 +121,7 @@ class PartFile:
 
     def sync(self) -> None:
         """Return once what was written is on the disk."""
-        os.fdatasync(self._file)
+        _sync_data(self._file)
 
     def close(self) -> None:
         """Close the file; it may be opened again."""
@@ -134,6 +134,10 @@ class PartFile:
         if self.part.exists():
             self.part.replace(self.path)
             _sync_folder(self.path.parent)
+
+
+# macOS has no fdatasync.
+_sync_data = getattr(os, "fdatasync", os.fsync)
 
 
 def _sync_folder(folder: Path) -> None:

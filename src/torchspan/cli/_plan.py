@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from torchspan._errors import ArgumentError
-from torchspan._model_file import Description, TensorSpec
+from torchspan._model_file import BATCH, Description, TensorSpec
 from torchspan.cli._npy import DTYPES, Array
 
 __all__ = ["InputFile", "OutputSpec", "Plan", "choose_block", "match_inputs", "predict_outputs"]
@@ -183,7 +183,9 @@ def choose_block(
         return max(rows, 1)
     if wanted is not None:
         return wanted
-    return max(1, min(BLOCK_BYTES // max(row_bytes, 1), -(-rows // ranks)))
+    _, most = description.limits.get(BATCH, (0, None))
+    fitting = min(BLOCK_BYTES // max(row_bytes, 1), -(-rows // ranks))
+    return max(1, fitting if most is None else min(fitting, most))
 
 
 def _check_dtype(spec: TensorSpec, path: Path, array: Array) -> None:
