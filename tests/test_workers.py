@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: MIT
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -57,3 +59,19 @@ def test_the_users_thread_count_is_respected(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "6")
     monkeypatch.setattr(_workers.torch, "get_num_threads", lambda: 6)
     assert [share_cores(parts) for parts in (1, 2, 4, 9)] == [6, 3, 1, 1]
+
+
+LEAVING = """
+import sys, torch, torchspan
+net = torchspan.load(torch.nn.Sequential(*[torch.nn.Linear(512, 512)] * 20), devices=sys.argv[1])
+futures = [net.submit(torch.rand(4000, 512)) for _ in range(50)]
+print("leaving")
+"""
+
+
+@pytest.mark.parametrize("devices", ["cpu", "cpu:0,cpu:1"])
+def test_leaving_while_devices_work_does_not_crash(devices):
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVING, devices], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "leaving\n", "")

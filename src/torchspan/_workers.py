@@ -7,8 +7,10 @@ of threads that have not computed yet, so the thread that starts a worker sets t
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
 
@@ -22,6 +24,8 @@ __all__ = ["Worker", "share_cores"]
 
 _Task = Callable[[], None]
 _starting = threading.Lock()
+_running: weakref.WeakSet[Worker] = weakref.WeakSet()
+_leaving = threading.Event()
 
 
 class Worker:
@@ -47,6 +51,7 @@ class Worker:
             self._thread.start()
             begun.wait()
             torch.set_num_threads(default)
+        _running.add(self)
         log.debug("worker for %s has %d thread(s)", device, cores)
 
     @property
@@ -92,7 +97,15 @@ def _work(tasks: SimpleQueue[_Task | None], cores: int, begun: threading.Event) 
     torch.get_num_threads()
     torch.set_num_threads(cores)
     begun.set()
-    while (task := tasks.get()) is not None:
+    while (task := tasks.get()) is not None and not _leaving.is_set():
         task()
         # Let go of the task's tensors before waiting for the next one.
         del task
+
+
+@atexit.register
+def _leave() -> None:
+    """Wait for what is being computed: a thread inside torch when Python goes ends in a crash."""
+    _leaving.set()
+    for worker in list(_running):
+        worker.stop(wait=True)
