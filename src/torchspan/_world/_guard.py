@@ -76,7 +76,7 @@ class Guard:
         """Begin: from now on a failure of another rank ends this one, and the reverse."""
         _armed.add(self)
         if threading.current_thread() is threading.main_thread():
-            previous = signal.getsignal(signal.SIGTERM)
+            previous = _before_guards(signal.getsignal(signal.SIGTERM))
             if previous is None:
                 log.info("SIGTERM is handled by native code; left as it is")
             else:
@@ -89,7 +89,7 @@ class Guard:
 
     def watch_unhandled(self) -> None:
         """Take exceptions that nobody handles; after torch.distributed, which takes them too."""
-        self._previous_hook = sys.excepthook
+        self._previous_hook = _before_guards(sys.excepthook)
         sys.excepthook = self._on_unhandled
 
     def disarm(self) -> None:
@@ -270,6 +270,14 @@ class Guard:
         self.line.abandon()
         if signal.getsignal(signal.SIGTERM) == self._on_signal:
             signal.signal(signal.SIGTERM, self._previous_handler)
+
+
+def _before_guards(handler: Any) -> Any:
+    """What stood there before the guards of worlds that failed, which stay until the end."""
+    while isinstance(guard := getattr(handler, "__self__", None), Guard):
+        signals = handler == guard._on_signal
+        handler = guard._previous_handler if signals else guard._previous_hook
+    return handler
 
 
 def _name_ranks(ranks: list[int]) -> str:

@@ -9,6 +9,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
@@ -97,6 +98,8 @@ class Session:
         self._owns_default = True
         self._connections.note()
         self.groups = _find_groups(dist.group.WORLD)
+        # A rank that left at once would break the connections that others still make.
+        dist.all_reduce(torch.zeros(1), group=self.groups.control)
 
     def adopt(self) -> None:
         """Take the default group that the program started itself; a collective call."""
