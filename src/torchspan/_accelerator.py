@@ -27,6 +27,7 @@ __all__ = [
     "name",
     "page_lock",
     "phase",
+    "settle",
     "streams",
     "tf32",
 ]
@@ -143,6 +144,16 @@ class Mark:
         """Wait, without the interpreter's lock, until the work before this point is done."""
         if self.event is not None:
             self.event.synchronize()
+
+
+def settle(*devices: torch.device) -> None:
+    """Wait until what this thread launched on its current streams of ``devices`` is done."""
+    for device in {each for each in devices if each.type != "cpu"}:
+        module: Any = getattr(torch, device.type)
+        if device.type in _STREAMING:
+            module.current_stream(device).synchronize()
+        else:
+            module.synchronize()
 
 
 def streams(kind: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import count
@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from torchspan import _accelerator
 from torchspan._arguments import Call, Checker, check_out, torch_dtype
 from torchspan._devices import Device, DeviceSpec, parse_devices
 from torchspan._errors import ArgumentError, ModelError
@@ -180,16 +181,21 @@ class Model:
         """Hand a call's parts to the workers of their devices."""
         call = self._checked(inputs)
         parts = self._parts(call)
+        # A worker's streams know nothing of the caller's: each side waits for the other's work.
+        homes = [each.device for each in call.tensors]
+        _accelerator.settle(*homes)
         if len(parts) == 1:
             replica = parts[0][0]
             future: Future[Any] = Future()
-            replica.worker.put(partial(_fulfil, future, self._run_whole, replica, call, out))
+            whole = partial(self._run_whole, replica, call, out)
+            replica.worker.put(partial(_fulfil, future, _settled, whole, replica, homes))
             return future
         outs = self._outputs(call, out)
         batched = self._batched(call)
         gathered = _Gathered(len(parts), lambda form: self._give(call, outs, form, out))
         for replica, rows in parts:
-            task = partial(replica.run, call.tensors, batched, rows, outs)
+            part = partial(replica.run, call.tensors, batched, rows, outs)
+            task = partial(_settled, part, replica, homes)
             replica.worker.put(partial(gathered.run, replica, task))
         return gathered.future
 
@@ -280,6 +286,12 @@ class _Gathered:
             self.future.set_exception(self._failure)
             return
         _fulfil(self.future, self._finish, replica.runner.form)
+
+
+def _settled(run: Callable[[], Any], replica: Replica, homes: Sequence[torch.device]) -> Any:
+    result = run()
+    _accelerator.settle(replica.device.torch, *homes)
+    return result
 
 
 def _fulfil(future: Future[Any], call: Any, *arguments: Any) -> None:
