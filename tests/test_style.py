@@ -107,6 +107,12 @@ def test_a_function_of_61_lines_is_found_and_one_of_60_is_not(style, name, text)
     assert lengths("".join(shorter)) == {"long": 60}
 
 
+def test_a_docstring_does_not_count_but_other_strings_do(style):
+    text = 'def f():\n    """One.\n\n    Two.\n    """\n    x = """\n"""\n'
+    (found,) = style.function_lengths.find_functions(".py", text)
+    assert (found.name, found.lines) == ("f", 3)
+
+
 def test_tables_and_namespaces_are_no_functions(style):
     text = "namespace a {\nstatic const int table[size()] = {\n" + " 1,\n" * 80 + "};\n}\n"
     assert list(style.function_lengths.find_functions(".cpp", text)) == []
