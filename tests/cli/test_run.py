@@ -331,3 +331,26 @@ def test_a_folder_that_may_not_be_written(torchspan_command, files, monkeypatch)
         patch.setattr(os, "open", refuse)
         message = refused(torchspan_command, "affine.py", "x.npy", "-o", "y.npy")
     assert message == "torchspan: error: y.npy.torchspan-run: Permission denied."
+
+
+def test_an_input_larger_than_what_is_kept_in_memory(torchspan_command, tmp_path):
+    """A GiB is read, and a few blocks of it are held at a time; the file has holes, not numbers."""
+    (tmp_path / "sums.py").write_text(
+        "from pathlib import Path\n"
+        "def forward(x):\n"
+        "    lines = Path('/proc/self/status').read_text().splitlines()\n"
+        "    held = next(line.split()[1] for line in lines if line.startswith('RssAnon'))\n"
+        "    with open('held', 'a') as file:\n"
+        "        file.write(held + '\\n')\n"
+        "    return x.sum(1)\n"
+    )
+    header = {"descr": "<f4", "fortran_order": False, "shape": (1024, 1 << 18)}
+    with (tmp_path / "x.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        file.truncate(file.tell() + (1 << 30))
+    done = torchspan_command("run", "sums.py", "x.npy", "-o", "y.npy", "--devices", "cpu")
+    assert done.status == 0, done.err
+    assert not np.load("y.npy").any()
+    held = [int(line) / 1024 for line in (tmp_path / "held").read_text().split()]
+    assert len(held) >= 16
+    assert max(held) - held[0] < 512
