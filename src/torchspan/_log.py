@@ -21,6 +21,11 @@ __all__ = ["log", "notice", "timed"]
 log = logging.getLogger("torchspan")
 
 _LEVELS = {"info": logging.INFO, "debug": logging.DEBUG, "off": logging.CRITICAL}
+# Innermost launcher first, as in launchers.json, which is read too late for this.
+_RANKS = (
+    *("RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PALS_RANKID"),
+    *("JSM_NAMESPACE_RANK", "FLUX_TASK_RANK", "PMIX_RANK", "SLURM_PROCID"),
+)
 _said: set[str] = set()
 _said_lock = threading.Lock()
 
@@ -54,8 +59,8 @@ def _configure() -> None:
         notice(f"TORCHSPAN_LOG={text!r} is not one of {', '.join(_LEVELS)}; logging stays off.")
         return
     handler = logging.StreamHandler()
-    rank = os.environ.get("RANK") or os.environ.get("OMPI_COMM_WORLD_RANK")
-    where = f" rank {rank}" if rank else ""
+    rank = next((os.environ[name] for name in _RANKS if name in os.environ), None)
+    where = "" if rank is None else f" rank {rank}"
     handler.setFormatter(logging.Formatter(f"torchspan{where} %(relativeCreated)d ms: %(message)s"))
     log.addHandler(handler)
     log.setLevel(level)
