@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
+import json
 import logging
 import os
 import re
 import subprocess
 import sys
 import threading
+from importlib import resources
 
 import pytest
 
@@ -66,6 +68,11 @@ def test_lines_carry_the_rank():
     assert re.fullmatch(r"torchspan rank 3 \d+ ms: chose cpu:0\n", said)
     said = run_log(SPEAK, TORCHSPAN_LOG="info", OMPI_COMM_WORLD_RANK="5")
     assert said.startswith("torchspan rank 5 ")
+
+
+def test_the_rank_is_known_under_every_launcher():
+    table = json.loads(resources.files("torchspan").joinpath("launchers.json").read_text())
+    assert set(_log._RANKS) == {row["rank"][0] for row in table["launchers"]}
 
 
 def test_timed_says_what_was_done_and_how_long_it_took():
