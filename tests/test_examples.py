@@ -119,7 +119,7 @@ ELSEWHERE = {"demo": "test_demo.py", "ranks": "ranks"}
 def test_example(run, tmp_path):
     if any("mpiexec" in command for command in run.steps) and shutil.which("mpiexec") is None:
         pytest.skip("mpiexec is missing: sudo apt-get install openmpi-bin openssh-client")
-    folder = shutil.copytree(EXAMPLES / run.folder, tmp_path / run.folder)
+    folder = copy_example(run.folder, tmp_path)
     before = {path.name for path in folder.iterdir()}
     for command, pieces in run.steps.items():
         printed = type_in(command, folder, dict(run.environ))
@@ -128,6 +128,12 @@ def test_example(run, tmp_path):
             assert piece in printed
     written = {path.name for path in folder.iterdir()} - before - {"__pycache__"}
     assert written == {run.writes}
+
+
+def copy_example(name, folder):
+    """Copy an example without what somebody who tried it by hand has left there."""
+    left = shutil.ignore_patterns("*.pt", "*.pt2", "*.npy", "venv", "build", "__pycache__")
+    return shutil.copytree(EXAMPLES / name, folder / name, ignore=left)
 
 
 def type_in(command, folder, environ):
@@ -151,7 +157,7 @@ def type_in(command, folder, environ):
 
 
 def test_an_absent_device_is_an_error_that_says_what_to_do(tmp_path):
-    folder = shutil.copytree(EXAMPLES / "multi_gpu", tmp_path / "multi_gpu")
+    folder = copy_example("multi_gpu", tmp_path)
     with pytest.raises(AssertionError, match=r"device 'xpu:0' is not there.*_PRETEND_XPU=2"):
         type_in("python3 simplenet.py --device_type xpu", folder, {})
 
