@@ -43,6 +43,18 @@ class Columns(nn.Module):
         return {"tendency": y, "score": score, "kind": score.argmax(1)}
 
 
+class Spectral(nn.Module):
+    """Fourier transforms, which builds leave to torch, and results without a batch or a copy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("weights", torch.rand(6))
+
+    def forward(self, x: Tensor, grid: Tensor) -> tuple[Tensor, ...]:
+        low = torch.fft.irfft(torch.fft.rfft(x)[:, :2], n=6)
+        return low * grid, grid * 2, self.weights, x
+
+
 def seeded(make: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
     """The same model at every call, whatever the caller's own random state."""
 
@@ -82,5 +94,11 @@ ZOO = {
         {"shared": ("grid",), "dynamic": {"field": {2: "ny"}}},
     ),
     "mixing": Entry("mixing.pt2", seeded(Mixing), lambda: torch.rand(4, 3, dtype=torch.float64)),
+    "spectral": Entry(
+        "spectral.pt2",
+        seeded(Spectral),
+        lambda: (torch.rand(2, 6), torch.rand(6)),
+        {"shared": ("grid",)},
+    ),
     "script": Entry("mlp.pt", seeded(_mlp), lambda: torch.rand(1, 64)),
 }

@@ -50,9 +50,9 @@ def open_build(folder: Path, device: Device, runners: int) -> Opened:
     Raises:
         ModelFileError: The build cannot be opened.
     """
-    files = sorted((folder / OPENED).iterdir())
-    libraries = [file for file in files if file.name.endswith(".so")]
-    proxied = any("extern" in file.name and file.suffix == ".json" for file in files)
+    libraries = sorted((folder / OPENED).glob("*.so"))
+    # Operators without a C form are listed beside the library, under its name.
+    proxied = any(each.with_suffix(".json").exists() for each in libraries)
     if device.torch.type == "cpu" and len(libraries) == 1 and not proxied:
         return _Container(libraries[0], runners)
     index = -1 if device.torch.type == "cpu" else device.torch.index or 0
@@ -116,8 +116,9 @@ class _Container:
             return
         text = "its message was printed above"
         if hasattr(self._library, "AOTInductorGetLastError"):
-            self._library.AOTInductorGetLastError.restype = c_char_p
-            text = (self._library.AOTInductorGetLastError() or b"").decode(errors="replace") or text
+            told = c_char_p()
+            self._library.AOTInductorGetLastError(ctypes.byref(told))
+            text = (told.value or b"").decode(errors="replace").strip() or text
         raise ModelError(f"the model failed: {text.splitlines()[0]}")
 
 

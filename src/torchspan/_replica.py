@@ -172,9 +172,9 @@ class Replica:
 
 def _land(results: Sequence[Tensor], outs: Sequence[Tensor], rows: range | None) -> None:
     for result, whole in zip(results, outs, strict=True):
-        if rows is None or not whole.ndim or len(rows) == whole.shape[0]:
-            target = whole
-        else:
+        # Results without a batch come whole with every part.
+        target = whole
+        if rows is not None and whole.ndim and result.shape != whole.shape:
             target = whole[rows.start : rows.stop]
         if target.shape != result.shape:
             raise ModelError(
