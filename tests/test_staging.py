@@ -52,6 +52,30 @@ def test_buffers_are_kept_and_follow_new_shapes_and_dtypes(staging):
         torch.testing.assert_close(outs[0], x + 1)
 
 
+def test_results_without_a_batch_come_whole(staging, monkeypatch):
+    monkeypatch.setattr(_staging, "CHUNK_BYTES", 40)
+    x, grid = torch.rand(9, 5), torch.rand(20)
+    outs = [torch.empty(9, 5), torch.empty(20)]
+    staging.run(
+        lambda inputs, rows: [inputs[0] + 1, inputs[1] * 2],
+        [x, grid],
+        [True, False],
+        range(9),
+        outs,
+    )
+    torch.testing.assert_close(outs, [x + 1, grid * 2])
+
+
+def test_inference_mode_of_the_caller(monkeypatch):
+    staging = Staging(CPU, 1)
+    with torch.inference_mode():
+        x, out = torch.rand(9, 5), torch.empty(9, 5)
+        staging.run(lambda inputs, rows: [inputs[0] + 1], [x], [True], range(9), [out])
+    torch.testing.assert_close(out, x + 1)
+    staging.run(lambda inputs, rows: [inputs[0] + 2], [x], [True], range(9), [out])
+    torch.testing.assert_close(out, x + 2)
+
+
 def test_an_error_on_the_way_arrives_and_the_next_call_works(staging, monkeypatch):
     monkeypatch.setattr(_staging, "CHUNK_BYTES", 40)
     x, out = torch.rand(50, 2), torch.empty(50, 2)
@@ -117,5 +141,8 @@ def test_registering_needs_an_array():
         assert torchspan.register(array) and torchspan.unregister(array)
     else:
         assert not torchspan.register(array) and not torchspan.unregister(array)
+    for part in (np.zeros((4, 4))[:, :2], np.zeros(9)[::-1], torch.zeros(4, 4).t()):
+        with pytest.raises(ArgumentError, match="array is not contiguous.*Register the whole"):
+            torchspan.register(part)
     with pytest.raises(ArgumentError, match="array is a list"):
         torchspan.register([1.0])

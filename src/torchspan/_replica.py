@@ -18,7 +18,7 @@ from torchspan._errors import DeviceMemoryError, ModelError, TorchspanError
 from torchspan._model_file import first_line
 from torchspan._runners import Runner
 from torchspan._split import cut_rows
-from torchspan._staging import CHUNK_BYTES, Staging
+from torchspan._staging import CHUNK_BYTES, Staging, write
 from torchspan._workers import Worker
 
 __all__ = ["Replica"]
@@ -181,7 +181,7 @@ def _land(results: Sequence[Tensor], outs: Sequence[Tensor], rows: range | None)
                 f"the model gave {tuple(result.shape)} where {tuple(target.shape)} was expected; "
                 "its rows cannot be told apart. Load it with split=False."
             )
-        target.copy_(result)
+        write(target, result)
 
 
 def _no_memory(error: Exception) -> bool:

@@ -13,17 +13,19 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from torchspan import _accelerator
 from torchspan._arguments import Array, as_tensor
 from torchspan._devices import Device
+from torchspan._errors import ArgumentError
 from torchspan._log import log
 from torchspan._split import cut_rows
 from torchspan._workers import Worker
 
-__all__ = ["CHUNK_BYTES", "Staging", "register", "unregister"]
+__all__ = ["CHUNK_BYTES", "Staging", "register", "unregister", "write"]
 
 CHUNK_BYTES = 32 << 20
 
@@ -40,9 +42,16 @@ def register(array: Array) -> bool:
         Whether it is page-locked now: not on a machine whose accelerator has no such thing.
 
     Raises:
-        ArgumentError: It is no array.
+        ArgumentError: It is no array, or not a contiguous one.
     """
     tensor = array if isinstance(array, Tensor) else as_tensor(array, "array")
+    if not tensor.is_contiguous() or (
+        isinstance(array, np.ndarray) and tensor.data_ptr() != array.ctypes.data
+    ):
+        raise ArgumentError(
+            "array is not contiguous, so it has no memory of its own to page-lock. Register the "
+            "whole array that it is a part of."
+        )
     locked = _accelerator.page_lock(tensor.data_ptr(), tensor.nbytes, True)
     log.info("registered %d bytes: %s", tensor.nbytes, "page-locked" if locked else "not needed")
     return locked
@@ -56,6 +65,15 @@ def unregister(array: Array) -> bool:
     """
     tensor = array if isinstance(array, Tensor) else as_tensor(array, "array")
     return _accelerator.page_lock(tensor.data_ptr(), tensor.nbytes, False)
+
+
+def write(target: Tensor, source: Tensor, non_blocking: bool = False) -> None:
+    """Copy ``source`` into ``target``, also where that was made under ``torch.inference_mode``.
+
+    torch allows it only inside that mode, which is a thread's own: a worker is never in it.
+    """
+    with torch.inference_mode():
+        target.copy_(source, non_blocking=non_blocking)
 
 
 @dataclass
@@ -156,13 +174,14 @@ class Staging:
         with _accelerator.phase(self._device, "copy out"), out.use():
             out.wait(computed)
             for index, (result, whole) in enumerate(zip(results, outs, strict=True)):
-                target = whole[here]
+                # Results without a batch come whole with every chunk.
+                target = whole if result.shape == whole.shape else whole[here]
                 buffer = (
                     target
                     if _is_pinned(target)
-                    else _buffer(slot.pinned_out, index, result, len(chunk), torch.device("cpu"))
+                    else _buffer(slot.pinned_out, index, result, len(result), torch.device("cpu"))
                 )
-                buffer.copy_(result, non_blocking=True)
+                write(buffer, result, non_blocking=True)
                 out.keep(result)
                 if buffer is not target:
                     landing.append((target, buffer))
@@ -173,7 +192,7 @@ class Staging:
             try:
                 done.synchronize()
                 for target, buffer in landing:
-                    target.copy_(buffer)
+                    write(target, buffer)
             except BaseException as error:
                 failures.append(error)
             finally:
@@ -186,10 +205,10 @@ class Staging:
         source = part
         if not _is_pinned(part):
             source = _buffer(slot.pinned_in, index, part, len(part), torch.device("cpu"))
-            source.copy_(part)
+            write(source, part)
         with into.use():
             target = _buffer(slot.device_in, index, part, len(part), self._device)
-            target.copy_(source, non_blocking=True)
+            write(target, source, non_blocking=True)
         return target
 
 
