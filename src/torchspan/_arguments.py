@@ -18,7 +18,7 @@ from torch import Tensor
 from torchspan._errors import ArgumentError
 from torchspan._model_file import BATCH, Description, TensorSpec
 
-__all__ = ["Array", "Call", "Checker", "as_tensor", "check_out", "torch_dtype"]
+__all__ = ["Array", "Call", "Checker", "apart", "as_tensor", "check_out", "torch_dtype"]
 
 Array = Tensor | np.ndarray[Any, Any]
 
@@ -51,6 +51,8 @@ class Checker:
         self._limits = dict(description.limits)
         self._shared = shared
         self._known = description.inputs is not None
+        # A file's program is known to read its inputs only; of other models nobody knows.
+        self._only_reads = description.kind == "pt2"
         self._specs = tuple(_Expected(spec) for spec in description.inputs or ())
 
     def is_batched(self, index: int) -> bool:
@@ -81,7 +83,7 @@ class Checker:
                 numpy = False
                 tensor = value
             else:
-                tensor = as_tensor(value, f"input {self._name(index)}")
+                tensor = as_tensor(value, f"input {self._name(index)}", self._only_reads)
             if index < len(self._specs):
                 self._specs[index].check(tensor, sizes)
             tensors.append(_plain(tensor))
@@ -171,19 +173,24 @@ class _Writable:
         self.__array_interface__ = described
 
 
-def as_tensor(value: object, what: str) -> Tensor:
+def as_tensor(value: object, what: str, only_read: bool = True) -> Tensor:
     """A tensor over the memory of a numpy array; copied only where torch cannot describe it.
 
     Args:
         value: The array.
         what: What to call it in an error.
+        only_read: Whether it will not be written to; if it may be, a read-only array is copied.
 
     Raises:
-        ArgumentError: It is no array, or one of a dtype that torch has not.
+        ArgumentError: It is no array, has masked values, or a dtype that torch has not.
     """
     if not isinstance(value, np.ndarray | np.generic):
         raise ArgumentError(
             f"{what} is a {type(value).__name__}; give a torch tensor or a numpy array."
+        )
+    if np.ma.is_masked(value):
+        raise ArgumentError(
+            f"{what} has masked values, which torch has not. Fill them: x.filled(0.0)."
         )
     array = np.asarray(value)
     if array.dtype.byteorder not in ("=", "|", "<" if sys.byteorder == "little" else ">"):
@@ -195,30 +202,41 @@ def as_tensor(value: object, what: str) -> Tensor:
         array = array.copy()
     try:
         if not array.flags.writeable:
-            array = np.asarray(_Writable(array))
+            array = np.asarray(_Writable(array)) if only_read else array.copy()
         return torch.from_numpy(array)
     except TypeError as error:
         raise ArgumentError(f"{what} has dtype {array.dtype}, which torch has not.") from error
 
 
-def check_out(out: object, shapes: Sequence[tuple[torch.dtype, Sequence[int]]]) -> list[Tensor]:
+def check_out(
+    out: object,
+    shapes: Sequence[tuple[torch.dtype, Sequence[int]]],
+    names: Sequence[str],
+) -> list[Tensor]:
     """The tensors to write results into.
 
     Args:
-        out: An array or a tensor, or several in a tuple, list or dict.
+        out: An array or a tensor, or several in a tuple or list, or in a dict by their names.
         shapes: Dtype and shape of each result.
+        names: What the results are called.
 
     Raises:
         ArgumentError: They do not fit the results, or cannot be written to.
     """
-    given = list(out.values()) if isinstance(out, Mapping) else out
-    each = list(given) if isinstance(given, tuple | list) else [given]
+    if isinstance(out, Mapping):
+        if set(out) != set(names):
+            raise ArgumentError(
+                f"out has {', '.join(map(repr, out)) or 'nothing'}; this model gives "
+                f"{', '.join(map(repr, names))}."
+            )
+        out = [out[name] for name in names]
+    each = list(out) if isinstance(out, tuple | list) else [out]
     if len(each) != len(shapes):
         raise ArgumentError(
             f"out has {len(each)} array{'s' * (len(each) != 1)}; this model gives {len(shapes)} "
             f"output{'s' * (len(shapes) != 1)}."
         )
-    tensors = []
+    tensors: list[Tensor] = []
     for index, (value, (dtype, shape)) in enumerate(zip(each, shapes, strict=True)):
         what = f"out[{index}]" if len(each) > 1 else "out"
         if isinstance(value, np.ndarray) and not value.flags.writeable:
@@ -232,8 +250,20 @@ def check_out(out: object, shapes: Sequence[tuple[torch.dtype, Sequence[int]]]) 
                 f"{tuple(tensor.shape)}; the result has {str(dtype).removeprefix('torch.')} and "
                 f"{tuple(shape)}."
             )
+        starts = [other.data_ptr() for other in tensors if other.numel()]
+        if tensor.data_ptr() in starts or _folded(tensor):
+            raise ArgumentError(
+                f"{what} has several results in the same memory; give each a place of its own."
+            )
         tensors.append(tensor.detach())
     return tensors
+
+
+def apart(tensors: Sequence[Tensor], others: Sequence[Tensor]) -> list[Tensor]:
+    """``tensors``, copied where they use the memory of ``others``."""
+    return [
+        each.clone() if any(_overlap(each, other) for other in others) else each for each in tensors
+    ]
 
 
 def torch_dtype(name: str) -> torch.dtype:
@@ -246,6 +276,23 @@ def torch_dtype(name: str) -> torch.dtype:
     if not isinstance(found, torch.dtype):
         raise ArgumentError(f"dtype {name!r} is not known to torch {torch.__version__}.")
     return found
+
+
+def _overlap(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors use the same stretch of one device's memory."""
+    if one.device != other.device or not one.numel() or not other.numel():
+        return False
+    return one.data_ptr() < _end(other) and other.data_ptr() < _end(one)
+
+
+def _end(tensor: Tensor) -> int:
+    last = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.data_ptr() + (last + 1) * tensor.itemsize
+
+
+def _folded(tensor: Tensor) -> bool:
+    """Whether several elements are at one place, as in what ``expand`` gives."""
+    return any(n > 1 and not step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def _plain(tensor: Tensor) -> Tensor:

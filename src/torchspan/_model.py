@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from torchspan import _accelerator
-from torchspan._arguments import Call, Checker, check_out, torch_dtype
+from torchspan._arguments import Call, Checker, apart, check_out, torch_dtype
 from torchspan._devices import Device, DeviceSpec, parse_devices
 from torchspan._errors import ArgumentError, ModelError
 from torchspan._model_file import Description, TensorSpec, describe
@@ -191,10 +191,11 @@ class Model:
             replica.worker.put(partial(_fulfil, future, _settled, whole, replica, homes))
             return future
         outs = self._outputs(call, out)
+        inputs = call.tensors if out is None else apart(call.tensors, outs)
         batched = self._batched(call)
         gathered = _Gathered(len(parts), lambda form: self._give(call, outs, form, out))
         for replica, rows in parts:
-            part = partial(replica.run, call.tensors, batched, rows, outs)
+            part = partial(replica.run, inputs, batched, rows, outs)
             task = partial(_settled, part, replica, homes)
             replica.worker.put(partial(gathered.run, replica, task))
         return gathered.future
@@ -212,7 +213,14 @@ class Model:
         outs: list[Tensor] | None = None
         if out is not None or (rows and self._worth_outputs(replica, call, len(rows))):
             outs = self._outputs(call, out)
-        results = replica.run(call.tensors, self._batched(call), rows, outs)
+        inputs = call.tensors
+        if out is not None and outs is not None:
+            # Chunks of the input are still read when the first results are written.
+            inputs = apart(inputs, outs)
+        results = replica.run(inputs, self._batched(call), rows, outs)
+        if call.numpy and outs is None:
+            # What numpy holds read-only must not come back as an array to write to.
+            results = apart(results, inputs)
         return self._give(call, results, replica.runner.form, out)
 
     def _worth_outputs(self, replica: Replica, call: Call, rows: int) -> bool:
@@ -224,7 +232,9 @@ class Model:
     def _outputs(self, call: Call, out: Any) -> list[Tensor]:
         shapes = self._output_shapes(call)
         if out is not None:
-            return check_out(out, shapes)
+            specs, form = self.description.outputs, self._replicas[0].runner.form
+            names = [spec.name for spec in specs] if specs else form.names if form else ()
+            return check_out(out, shapes, names)
         device = call.tensors[0].device
         return [torch.empty(shape, dtype=dtype, device=device) for dtype, shape in shapes]
 
@@ -240,7 +250,12 @@ class Model:
         )
         if key not in self._learned:
             few = None if call.rows is None else range(min(call.rows, 2))
-            results = self._replicas[0].run(call.tensors, batched, few, None)
+            # Copies: a module that writes to its input must not do so twice.
+            inputs = [
+                (each[: len(few)] if few is not None and has_rows else each).clone()
+                for each, has_rows in zip(call.tensors, batched, strict=True)
+            ]
+            results = self._replicas[0].run(inputs, batched, few, None)
             if few is not None and any(not y.ndim or len(y) != len(few) for y in results):
                 shapes = ", ".join(str(tuple(each.shape)) for each in results)
                 raise ModelError(
@@ -311,7 +326,7 @@ def _fill(spec: TensorSpec, sizes: dict[str, int]) -> tuple[int, ...]:
 
 def _as_numpy(tensor: Tensor) -> Any:
     try:
-        return tensor.numpy()
+        return tensor.resolve_conj().resolve_neg().numpy()
     except TypeError as error:
         raise ArgumentError(
             f"the model gives {str(tensor.dtype).removeprefix('torch.')}, which numpy has not. "

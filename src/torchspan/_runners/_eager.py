@@ -48,7 +48,9 @@ class EagerRunner:
                 stack.enter_context(torch.autocast(self._kind, dtype=torch.bfloat16))
             elif self._precision == "tf32":
                 stack.enter_context(_accelerator.tf32(self._kind))
-            tensors, self.form = flatten(self._call(*inputs))
+            # Detached: a model may ask for gradients of its inputs, which are the caller's, inside.
+            tensors, self.form = flatten(self._call(*(each.detach() for each in inputs)))
+        tensors = [each.detach() for each in tensors]
         if self._precision == "bfloat16":
             tensors = [each.float() if each.dtype == torch.bfloat16 else each for each in tensors]
         return tensors
