@@ -75,3 +75,55 @@ def test_leaving_while_devices_work_does_not_crash(devices):
         [sys.executable, "-c", LEAVING, devices], capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "leaving\n", "")
+
+
+CALLED_AT_THE_END = """
+import atexit, sys
+def late():
+    try:
+        net.submit(torch.rand(4, 2)).result()
+    except torchspan.ModelError as error:
+        print(error)
+atexit.register(late)
+import torch, torchspan
+net = torchspan.load(torch.nn.Linear(2, 2), devices="cpu:0,cpu:1")
+if sys.argv[1] == "used":
+    net(torch.rand(4, 2))
+"""
+
+STREAMING_AT_THE_END = """
+import time, torch, torchspan
+from torchspan import _staging
+from torchspan._workers import Worker
+_staging.CHUNK_BYTES = 40
+cpu = torchspan.devices("cpu")[0]
+worker, staging = Worker(cpu, 1), _staging.Staging(cpu, 1)
+x, out = torch.rand(100, 10), torch.zeros(100, 10)
+def call(inputs, rows):
+    time.sleep(0.01)
+    return inputs
+def run():
+    staging.run(call, [x], [True], range(100), [out])
+    print(torch.equal(x, out))
+worker.put(run)
+time.sleep(0.2)
+"""
+
+
+@pytest.mark.parametrize("before", ["used", "unused"])
+def test_calls_after_the_end_are_told_and_do_not_hang(before):
+    done = subprocess.run(
+        [sys.executable, "-c", CALLED_AT_THE_END, before],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0
+    assert "Python is ending" in done.stdout
+
+
+def test_leaving_while_a_batch_streams_lets_it_land():
+    done = subprocess.run(
+        [sys.executable, "-c", STREAMING_AT_THE_END], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")

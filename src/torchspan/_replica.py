@@ -58,8 +58,9 @@ class Replica:
             self._worker = Worker(self.device, self._cores)
         if not self._worker.alive:
             raise ModelError(
-                "the model is closed, or was opened before this process was forked, and threads do "
-                "not survive a fork. Open the model in the process that calls it."
+                "the model is closed, Python is ending, or the model was opened before this "
+                "process was forked, and threads do not survive a fork. Open the model in the "
+                "process that calls it."
             )
         return self._worker
 

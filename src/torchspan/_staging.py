@@ -20,7 +20,7 @@ from torch import Tensor
 from torchspan import _accelerator
 from torchspan._arguments import Array, as_tensor
 from torchspan._devices import Device
-from torchspan._errors import ArgumentError
+from torchspan._errors import ArgumentError, ModelError
 from torchspan._log import log
 from torchspan._split import cut_rows
 from torchspan._workers import Worker
@@ -98,7 +98,7 @@ class Staging:
         self._device = device.torch
         self._lanes = tuple(_accelerator.Lane(device.torch) for _ in range(3))
         self._slots = [_Slot() for _ in range(_SLOTS)]
-        self._emptier = Worker(device, cores)
+        self._emptier = Worker(device, cores, serves=True)
         self._mutex = threading.Lock()
         weakref.finalize(self, self._emptier.stop)
 
@@ -118,7 +118,12 @@ class Staging:
             batched: Which of them have rows; the others are copied once.
             rows: The rows to run.
             outs: Whole outputs.
+
+        Raises:
+            ModelError: Its thread ended: Python is ending, or this process was forked.
         """
+        if not self._emptier.alive:
+            raise ModelError("Python is ending, or this process was forked; the model is closed.")
         with self._mutex:
             shared = [
                 None if b else x.to(self._device) for x, b in zip(inputs, batched, strict=True)

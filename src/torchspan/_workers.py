@@ -34,17 +34,22 @@ class Worker:
     Args:
         device: The device whose work it does; it names the thread.
         cores: How many threads its arithmetic may use.
+        serves: Whether other workers wait for its tasks: when Python ends, it runs them all.
     """
 
-    def __init__(self, device: Device, cores: int) -> None:
+    def __init__(self, device: Device, cores: int, serves: bool = False) -> None:
         self.device = device
         self.cores = cores
+        self.serves = serves
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._process = os.getpid()
         begun = threading.Event()
         # Not a method: a thread that held its worker would keep it, and so its model, alive.
         self._thread = threading.Thread(
-            target=_work, args=(self._tasks, cores, begun), name=f"torchspan {device}", daemon=True
+            target=_work,
+            args=(self._tasks, cores, begun, serves),
+            name=f"torchspan {device}",
+            daemon=True,
         )
         with _starting:
             default = torch.get_num_threads()
@@ -56,7 +61,9 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether tasks would be run: not after :meth:`stop`, nor in a forked child."""
+        """Whether tasks would be run: not after :meth:`stop`, in a forked child or at the end."""
+        if _leaving.is_set() and not self.serves:
+            return False
         return self._process == os.getpid() and self._thread.is_alive()
 
     def put(self, task: _Task) -> None:
@@ -92,12 +99,14 @@ def share_cores(parts: int, placement: Placement | None = None) -> int:
     return max(1, cores // parts)
 
 
-def _work(tasks: SimpleQueue[_Task | None], cores: int, begun: threading.Event) -> None:
+def _work(
+    tasks: SimpleQueue[_Task | None], cores: int, begun: threading.Event, serves: bool
+) -> None:
     # A thread takes the default on its first look at the count, and would take it over ours.
     torch.get_num_threads()
     torch.set_num_threads(cores)
     begun.set()
-    while (task := tasks.get()) is not None and not _leaving.is_set():
+    while (task := tasks.get()) is not None and (serves or not _leaving.is_set()):
         task()
         # Let go of the task's tensors before waiting for the next one.
         del task
@@ -107,5 +116,5 @@ def _work(tasks: SimpleQueue[_Task | None], cores: int, begun: threading.Event) 
 def _leave() -> None:
     """Wait for what is being computed: a thread inside torch when Python goes ends in a crash."""
     _leaving.set()
-    for worker in list(_running):
+    for worker in sorted(_running, key=lambda each: each.serves):
         worker.stop(wait=True)
