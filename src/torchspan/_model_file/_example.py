@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from torchspan._errors import ArgumentError
 
-__all__ = ["Example", "ExampleSpec", "name_example", "pick_rows", "vary"]
+__all__ = ["Example", "ExampleSpec", "name_example", "pick_rows", "tells_rows_apart", "vary"]
 
 ExampleSpec = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
 
@@ -141,21 +141,54 @@ def pick_rows(example: Example, model: nn.Module) -> int:
 
 
 def vary(example: Example, seed: int) -> Example:
-    """The same inputs with each floating value changed by about a tenth, and rows shuffled."""
-    generator = torch.Generator().manual_seed(seed)
+    """The same inputs with other values, and rows shuffled.
+
+    Floating values change by about a tenth. Whole numbers, which may be indices, are drawn anew
+    between 0 and the largest and smallest there are, in inputs that have rows.
+    """
+    generator = torch.Generator("cpu").manual_seed(seed)
     tensors = {}
     for name, each in example.tensors.items():
         value = each
-        if example.has_rows(name):
-            order = torch.randperm(each.shape[0], generator=generator)
+        rows = example.has_rows(name)
+        if rows:
+            order = torch.randperm(each.shape[0], generator=generator, device="cpu")
             value = each[order.to(each.device)]
         if value.is_floating_point() or value.is_complex():
-            kind = value.dtype if value.dtype.itemsize >= 4 else torch.float32
-            noise = torch.randn(value.shape, generator=generator, dtype=kind).to(value)
-            scale = value.abs().mean() if value.numel() else 0
-            value = value + noise * 0.1 * (scale + 0.1)
+            value = _blur(value, generator)
+        elif rows and value.numel():
+            value = _redraw(value, generator)
         tensors[name] = value.contiguous()
     return replace(example, tensors=tensors)
+
+
+def tells_rows_apart(example: Example) -> bool:
+    """Whether some input has rows that differ, so that mixing them up would show."""
+    return any(
+        # What is no number differs from itself, and shows nothing.
+        bool(((each != each[:1]) & (each == each)).any())
+        for name, each in example.tensors.items()
+        if example.has_rows(name)
+    )
+
+
+def _blur(value: Tensor, generator: torch.Generator) -> Tensor:
+    kind = value.dtype if value.dtype.itemsize >= 4 else torch.float32
+    noise = torch.randn(value.shape, generator=generator, dtype=kind, device="cpu").to(value)
+    # What is not finite stays: noise as large as infinity would make everything so.
+    finite = value[value.isfinite()]
+    scale = finite.abs().mean() if finite.numel() else 0
+    return value + noise * 0.1 * (scale + 0.1)
+
+
+def _redraw(value: Tensor, generator: torch.Generator) -> Tensor:
+    whole = value.to(torch.int64)
+    low, high = min(0, int(whole.min())), max(0, int(whole.max()))
+    if value.dtype == torch.bool:
+        low, high = 0, 1
+    share = torch.rand(value.shape, generator=generator, dtype=torch.float64, device="cpu")
+    drawn = low + (share * (high - low + 1)).floor()
+    return drawn.to(torch.int64).clamp(low, high).to(value)
 
 
 def _bind(
