@@ -165,6 +165,12 @@ def test_a_precision_that_is_not_known(mlp_file):
         torchspan.compile(mlp_file, precision="int8")
 
 
+@pytest.mark.parametrize("sizes", [(0,), (-1,)])
+def test_sizes_that_are_no_batches(mlp_file, sizes):
+    with pytest.raises(ArgumentError, match="give whole sizes of at least 1"):
+        torchspan.compile(mlp_file, static_batches=sizes)
+
+
 def test_a_flipped_byte_in_a_build_is_found(tmp_path, mlp_file, monkeypatch):
     monkeypatch.setenv("TORCHSPAN_CACHE", str(tmp_path / "cache"))
     data = bytearray(mlp_file.read_bytes())

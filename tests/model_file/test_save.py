@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 import json
 import zipfile
+from collections import OrderedDict
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 import torchspan
 from tests.zoo import ZOO, seeded
 from torchspan import ArgumentError, BuildError, DeviceError, ModelFileError
-from torchspan._model_file import _compile, _save
+from torchspan._model_file import _compile, _program, _save
 from torchspan._model_file._compare import rows_independent
 from torchspan._model_file._example import name_example, pick_rows, tells_rows_apart, vary
 
@@ -179,6 +180,13 @@ PAIR = (torch.rand(2, 3), torch.rand(2, 3))
         ((PAIR[0], torch.rand(0, 3)), {}, "has no rows"),
         (PAIR, {"shared": ("grid",)}, "shared names 'grid', but the inputs are 'x', 'y'"),
         (PAIR, {"dynamic": {"z": {1: "n"}}}, "dynamic names 'z'"),
+        (PAIR, {"dynamic": {"x": {2: "n"}}}, "dimensions 1 to 1 can be named"),
+        (PAIR, {"dynamic": {"x": {0: "n"}}}, r"dynamic has \{0: 'n'\}.*0 is the batch"),
+        (PAIR, {"dynamic": {"x": {-1: "n"}}}, "give numbers and names"),
+        (PAIR, {"dynamic": {"x": [1]}}, r"dynamic has \[1\] for 'x'"),
+        (PAIR, {"dynamic": {"x": {1: "batch"}}}, "'batch', which is the name of the first one"),
+        (PAIR, {"static_batches": 3}, "static_batches has 3; give whole sizes"),
+        (PAIR, {"static_batches": (2.5,)}, "give whole sizes"),
         (PAIR, {"format": "onnx"}, "format 'onnx' is not known"),
         (PAIR, {"static_batches": (0,)}, "static_batches has"),
         (PAIR, {"static_batches": (1,), "dynamic_batch": False}, "static_batches has"),
@@ -207,6 +215,16 @@ def test_names_must_be_as_many_as_there_are(tmp_path):
         torchspan.save(Plain(), tmp_path / "net.pt2", PAIR, input_names=("a",))
     with pytest.raises(ArgumentError, match="output_names has"):
         torchspan.save(Plain(), tmp_path / "net.pt2", PAIR, output_names=("a", "b"))
+
+
+def test_ordered_dicts_keep_their_keys():
+    class Ordered(nn.Module):
+        def forward(self, x: Tensor):
+            return OrderedDict(sum=x + 1, difference=x - 1)
+
+    program, shown = _save._export(Ordered(), name_example(Ordered(), PAIR[0]))
+    _, outputs, returns = _program.describe_program(program, shown, None, None)
+    assert returns == "dict" and [each.name for each in outputs] == ["sum", "difference"]
 
 
 def test_torchscript_cannot_store_everything(tmp_path):

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from torchspan._errors import ArgumentError
+from torchspan._model_file._description import BATCH
 
 __all__ = ["Example", "ExampleSpec", "name_example", "pick_rows", "tells_rows_apart", "vary"]
 
@@ -221,6 +222,8 @@ def _check(example: Example) -> None:
                 f"{what} names {', '.join(map(repr, unknown))}, but the inputs are "
                 f"{', '.join(map(repr, names))}."
             )
+    for name, sizes in example.dynamic.items():
+        _check_named(name, sizes, example)
     rows: dict[str, int] = {}
     for name, tensor in example.tensors.items():
         if not example.has_rows(name):
@@ -236,4 +239,23 @@ def _check(example: Example) -> None:
         raise ArgumentError(
             f"the example inputs differ in their number of rows: {told}. Inputs without a batch "
             "dimension belong into shared=(...)."
+        )
+
+
+def _check_named(name: str, sizes: object, example: Example) -> None:
+    ndim, first = example.tensors[name].ndim, int(example.has_rows(name))
+    fits = isinstance(sizes, Mapping) and all(
+        isinstance(index, int) and first <= index < ndim and isinstance(given, str)
+        for index, given in sizes.items()
+    )
+    if not fits:
+        told = f"dimensions {first} to {ndim - 1}" if first < ndim else "no dimension"
+        raise ArgumentError(
+            f"dynamic has {sizes!r} for {name!r}, of which {told} can be named"
+            f"{' (0 is the batch)' if first else ''}; give numbers and names: {{{first}: 'nx'}}."
+        )
+    if isinstance(sizes, Mapping) and BATCH in sizes.values():
+        raise ArgumentError(
+            f"dynamic calls a dimension of {name!r} {BATCH!r}, which is the name of the first one. "
+            "Give it another name."
         )

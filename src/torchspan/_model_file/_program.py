@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -265,7 +266,7 @@ def _outputs(program: ExportedProgram) -> tuple[list[Any], str, list[str]]:
             "the model returns tensors inside tuples or dicts inside others; a model file's "
             "outputs are one tensor, a tuple or a dict of tensors. Wrap the model to flatten them."
         )
-    if tree.type is dict:
+    if tree.type in (dict, OrderedDict):
         return found, "dict", [str(key) for key in tree.context]
     return found, "tuple", [f"output_{index}" for index in range(len(found))]
 

@@ -105,11 +105,7 @@ def save(
         _refuse_for_torchscript(static_batches, dynamic, input_names, output_names, shared, cpu)
         save_torchscript(model, target, example, places[0])
         return describe(target)
-    if any(rows < 1 for rows in static_batches) or (static_batches and not dynamic_batch):
-        raise ArgumentError(
-            f"static_batches has {list(static_batches)}; give sizes of at least 1, and leave "
-            "dynamic_batch on."
-        )
+    _check_static(static_batches, dynamic_batch)
     shown = name_example(model, example, batched=dynamic_batch, shared=shared, dynamic=dynamic)
     say(f"exporting {type(model).__name__}")
     program, shown = _export(model, shown)
@@ -171,6 +167,7 @@ def compile(
             "the model with torchspan.save or 'torchspan export'."
         )
     say = progress or log.info
+    _check_static(static_batches, any(each.batched for each in found.inputs or ()))
     program, _, shown = read_stored(target, found)
     builds = [
         build_checked(program, shown, each, check, say)
@@ -213,6 +210,18 @@ def _describe(
         returns=returns,
         limits=find_limits(program, shown),
     )
+
+
+def _check_static(static_batches: Sequence[int], dynamic_batch: bool) -> None:
+    given: object = static_batches
+    sizes = given if isinstance(given, Sequence) and not isinstance(given, str) else None
+    if sizes is None or any(not isinstance(rows, int) or rows < 1 for rows in sizes):
+        raise ArgumentError(f"static_batches has {given!r}; give whole sizes of at least 1: (1,).")
+    if sizes and not dynamic_batch:
+        raise ArgumentError(
+            f"static_batches has {given!r}, but the model is of one batch size (dynamic_batch=False"
+            " or no input with a batch). Leave static_batches out, or dynamic_batch on."
+        )
 
 
 def _refuse_for_torchscript(*options: object) -> None:
