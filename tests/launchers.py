@@ -84,3 +84,10 @@ def launch(
 ) -> Running:
     """Start a program on ``ranks`` ranks of this host."""
     return Running([*launching(launcher, ranks), *map(str, words)], environ)
+
+
+def launch_by_variables(
+    words: Sequence[object], variables: Sequence[dict[str, str]]
+) -> list[Running]:
+    """Start one process for each set of variables, as a launcher that is not here would."""
+    return [Running([sys.executable, *map(str, words)], each) for each in variables]

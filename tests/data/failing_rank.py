@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Rank 1 fails in the way named by the first argument; the second names what the others do."""
+"""One rank fails while the others do something: failing_rank.py RANK HOW OTHERS with|call."""
 
+import ctypes
 import os
 import signal
 import sys
@@ -10,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 import torchspan
+from torchspan._world import _guard
 
 
 def fail(how: str) -> None:
@@ -30,36 +32,43 @@ def work(what: str, world: torchspan.World) -> None:
         dist.all_reduce(torch.ones(4))
     elif what == "sleep":
         time.sleep(60)
-    elif what == "python":
+    elif what == "compute":
         stop = time.monotonic() + 60
         while time.monotonic() < stop:
-            sum(range(1000))
+            torch.ones(100, 100) @ torch.ones(100, 100)
+    elif what == "stuck":
+        # A mutex that is locked twice: no signal gets this thread out of the call.
+        mutex, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)
+        library.pthread_mutex_lock(mutex)
+        library.pthread_mutex_lock(mutex)
 
 
-def main() -> None:
-    how, what, manner = sys.argv[1:]
-    world = torchspan.join()
-    if manner == "with":
-        with world:
-            run(world, how, what)
-    else:
-        run(world, how, what)
-
-
-def run(world: torchspan.World, how: str, what: str) -> None:
-    failing = int(os.environ.get("FAILING_RANK", "1"))
+def run(world: torchspan.World, failing: int, how: str, what: str) -> None:
     world.barrier()
+    print(f"rank {world.rank} begins", flush=True)
     started = time.monotonic()
     try:
         if world.rank == failing:
             time.sleep(0.3)
             fail(how)
-        else:
-            work(what, world)
-            print(f"rank {world.rank} noticed nothing")
-    except torchspan.RankError:
-        print(f"rank {world.rank} ended after {time.monotonic() - started:.1f} s", flush=True)
+            time.sleep(60)
+        work(what, world)
+        print(f"rank {world.rank} noticed nothing", flush=True)
+    except (torchspan.RankError, RuntimeError) as error:
+        seconds = time.monotonic() - started
+        print(f"rank {world.rank}: {type(error).__name__} after {seconds:.1f} s", flush=True)
         raise
+
+
+def main() -> None:
+    failing, how, what, manner = sys.argv[1:]
+    _guard.PATIENCE_SECONDS = 2.0 if what == "stuck" else 20.0
+    world = torchspan.join()
+    if manner == "with":
+        with world:
+            run(world, int(failing), how, what)
+    else:
+        run(world, int(failing), how, what)
 
 
 main()

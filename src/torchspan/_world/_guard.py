@@ -46,12 +46,15 @@ class Guard:
         line: The line to the other ranks.
         free: Frees a main thread that is blocked in a collective operation.
         close: Leaves the world in order, when the process ends without having done so.
+
+    Attributes:
+        close: As given; the world puts itself in its place.
     """
 
     def __init__(self, line: Line, free: Callable[[], None], close: Callable[[], None]) -> None:
         self.line = line
         self._free = free
-        self._close = close
+        self.close = close
         self._pid = os.getpid()
         self._delivered = threading.Event()
         self._delivered_at = 0.0
@@ -253,13 +256,12 @@ class Guard:
         if os.getpid() != self._pid:
             return
         self._exiting = True
+        try:
+            self.close()
+        except RankError as error:
+            self._say(f"RankError: {error}")
         if self.line.failure is None:
-            try:
-                self._close()
-            except RankError as error:
-                self._say(f"RankError: {error}")
-            else:
-                return
+            return
         self._delivered.set()
         self._delivered_at = 0.0
         # The line is left to the kernel to close, so that the others see this process end.

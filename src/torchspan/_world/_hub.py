@@ -122,8 +122,9 @@ class Hub(Line):
     def close(self) -> None:
         self._stop.close()
         self._thread.join()
-        for peer in self._peers.values():
-            peer.wire.close()
+        for key in list((self._selector.get_map() or {}).values()):
+            if isinstance(key.data, _Peer):
+                key.data.wire.close()
         self._listener.close()
         self._stopped.close()
         self._selector.close()

@@ -61,6 +61,8 @@ class JobFile:
             draft.rename(self.path)
         except PermissionError as error:
             draft.unlink()
+            os.close(self._descriptor)
+            self._descriptor = None
             raise RankError(
                 f"{self.path} belongs to somebody else. Remove it, or set MASTER_ADDR and "
                 "MASTER_PORT."

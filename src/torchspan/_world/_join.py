@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import dataclasses
 import time
@@ -82,7 +83,14 @@ def _begin_alone(placement: Placement, device: DeviceSpec, backend: str | None) 
     session = Session(HashStore())
     session.start(plan["backend"], placement, own, find_interfaces().get(LOOPBACK))
     log.info("alone on %s, with %s", own, plan["backend"])
-    return World(placement, own, session.found_groups(), None, session.stop)
+
+    def leave() -> None:
+        atexit.unregister(world.leave_now)
+        session.stop()
+
+    world = World(placement, own, session.found_groups(), None, leave)
+    atexit.register(world.leave_now)
+    return world
 
 
 def _begin(placement: Placement, device: DeviceSpec, backend: str | None, deadline: float) -> World:

@@ -55,9 +55,10 @@ class Wire:
         if not data or len(self._buffer) > LONGEST_LINE:
             return None
         try:
-            return [json.loads(line) for line in lines]
+            messages = [json.loads(line) for line in lines]
         except ValueError:
             return None
+        return messages if all(isinstance(one, dict) for one in messages) else None
 
     def close(self) -> None:
         """Close the connection; a receiver that waits on it wakes up."""

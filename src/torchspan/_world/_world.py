@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -64,11 +65,14 @@ class World:
         self.size = placement.size
         self.local_rank = placement.local_rank
         self.backend = str(dist.get_backend_config(groups.data))
-        self._groups = groups
+        self._groups: Groups | None = groups
         self._guard = guard
         self._leave = leave
+        self._process = os.getpid()
         self._entered = 1
         self._closed = False
+        if guard is not None:
+            guard.close = self.leave_now
 
     def __repr__(self) -> str:
         state = ", closed" if self._closed else ""
@@ -82,7 +86,7 @@ class World:
     @property
     def group(self) -> Any:
         """The default process group of torch.distributed, for everything this class does not do."""
-        return self._groups.data
+        return self._open_groups().data
 
     @property
     def closed(self) -> bool:
@@ -151,7 +155,7 @@ class World:
             if self.size == 1:
                 return value
             heads = [head]
-            dist.broadcast_object_list(heads, src=root, group=self._groups.control)
+            dist.broadcast_object_list(heads, src=root, group=self._open_groups().control)
             assert heads[0] is not None
             if "pickle" in heads[0]:
                 return value if giving else pickle.loads(heads[0]["pickle"])
@@ -187,7 +191,7 @@ class World:
                 return [value]
             taking = self.rank == root
             heads: list[Any] | None = [None] * self.size if taking else None
-            dist.gather_object(head, heads, dst=root, group=self._groups.control)
+            dist.gather_object(head, heads, dst=root, group=self._open_groups().control)
             if heads is not None:
                 return [
                     value if rank == root else self._receive(each, rank)
@@ -195,7 +199,7 @@ class World:
                 ]
             if isinstance(value, torch.Tensor) and value.numel():
                 data = view_bytes(flatten(value).cpu())
-                dist.send(data, dst=root, group=self._groups.control)
+                dist.send(data, dst=root, group=self._open_groups().control)
             return None
 
     def barrier(self) -> None:
@@ -221,12 +225,19 @@ class World:
         Raises:
             RankError: Another rank failed.
         """
-        if self._closed:
+        if self._closed or os.getpid() != self._process:
             return
         self._entered -= 1
         if self._entered == 0:
-            self._closed = True
-            self._leave()
+            self.leave_now()
+
+    def leave_now(self) -> None:
+        """Leave however many times this world was joined; for the end of the process."""
+        self._closed = True
+        # gloo's threads end with the last reference to its group; at the interpreter's own end
+        # they would meet Python's objects half gone.
+        self._groups = None
+        self._leave()
 
     def __enter__(self) -> World:
         return self
@@ -237,21 +248,23 @@ class World:
         exception: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if os.getpid() != self._process:
+            return
         ended = isinstance(exception, SystemExit) and exception.code in (None, 0)
         if exception is None or ended or self._guard is None:
             self.close()
             return
-        self._closed = True
         try:
             self._guard.raise_reason(exception)
         finally:
-            self._leave()
+            self.leave_now()
 
     @contextlib.contextmanager
     def _calling(self) -> Iterator[None]:
         """The body of a collective call: errors of communication become the reason for them."""
-        if self._closed:
-            raise ArgumentError("this world is closed; make the call before it is, or join again.")
+        self._open_groups()
+        if os.getpid() != self._process:
+            raise ArgumentError("a forked process is no rank; make the call in the rank itself.")
         if self._guard is None:
             yield
             return
@@ -264,15 +277,22 @@ class World:
                 raise
             raise reason from error
 
+    def _open_groups(self) -> Groups:
+        if self._groups is None:
+            raise ArgumentError("this world is closed; make the call before it is, or join again.")
+        return self._groups
+
     def _agree(self, call: str, problem: str | None) -> None:
-        agree(call, problem, self.size, self._groups.control)
+        agree(call, problem, self.size, self._open_groups().control)
 
     def _loadable(self, tensor: torch.Tensor) -> torch.Tensor:
         """The tensor where the data group takes it: on its device, or on the CPU."""
-        return tensor if tensor.device.type in self._groups.direct else tensor.cpu()
+        return tensor if tensor.device.type in self._open_groups().direct else tensor.cpu()
 
     def _carrier(self, tensor: torch.Tensor) -> Any:
-        return self._groups.control if tensor.device.type == "cpu" else self._groups.data
+        return (
+            self._open_groups().control if tensor.device.type == "cpu" else self._open_groups().data
+        )
 
     def _room(self, head: dict[str, Any]) -> torch.Tensor:
         """An empty tensor for what ``head`` describes, on the device where it arrives."""
@@ -284,7 +304,7 @@ class World:
             return pickle.loads(head["pickle"])
         data = torch.empty(head["shape"], dtype=head["dtype"])
         if data.numel():
-            dist.recv(view_bytes(data), src=rank, group=self._groups.control)
+            dist.recv(view_bytes(data), src=rank, group=self._open_groups().control)
         return data.to(self.device.torch) if head["moved"] else data
 
     def _problem_of_root(self, root: int) -> str | None:
