@@ -2,6 +2,7 @@
 import json
 import shutil
 import zipfile
+from random import Random
 
 import pytest
 import torch
@@ -154,6 +155,24 @@ def test_a_flipped_byte_in_the_description_is_found(tmp_path, mlp_file):
     (tmp_path / "bad.pt2").write_bytes(data)
     with pytest.raises(ModelFileError, match="damaged: its record"):
         torchspan.describe(tmp_path / "bad.pt2")
+
+
+def test_a_damaged_table_of_contents_is_an_error_of_ours(tmp_path, mlp_file):
+    whole = mlp_file.read_bytes()
+    with zipfile.ZipFile(mlp_file) as archive:
+        start = archive.start_dir
+    path = tmp_path / "bad.pt2"
+    random = Random(5)
+    told = set()
+    for _ in range(400):
+        data = bytearray(whole)
+        data[random.randrange(start, len(data))] = random.randrange(256)
+        path.write_bytes(data)
+        try:
+            torchspan.describe(path)
+        except ModelFileError as error:
+            told.add(str(error).split(":")[0].split(" ", 1)[1])
+    assert "is damaged" in told
 
 
 def test_nothing_but_the_table_of_contents_and_the_description_is_read(tmp_path, mlp_file):

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import struct
 import tempfile
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -41,6 +43,10 @@ __all__ = [
 
 DESCRIPTION = "extra/torchspan.json"
 _PLAIN = "data/aotinductor/"
+
+# What zipfile raises on bytes that are no zip, or one that says nonsense of itself.
+_NO_ARCHIVE = (zipfile.BadZipFile, EOFError, NotImplementedError, ValueError, struct.error)
+_ENDS = b"PK\x05\x06"
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ class Archive:
             raise ModelFileNotFoundError(f"there is no model file {path}.") from error
         except IsADirectoryError as error:
             raise ModelFileError(f"{path} is a folder; give a model file.") from error
-        except (zipfile.BadZipFile, EOFError) as error:
+        except _NO_ARCHIVE as error:
             raise ModelFileError(_no_archive(path)) from error
         except OSError as error:
             raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from error
@@ -94,7 +100,7 @@ class Archive:
         """
         try:
             return self._zip.read(self.root + name)
-        except (KeyError, zipfile.BadZipFile, EOFError, OSError) as error:
+        except (KeyError, OSError, RuntimeError, zlib.error, *_NO_ARCHIVE) as error:
             raise ModelFileError(
                 f"{self.path} is damaged: its record {name} cannot be read ({error}). Copy the "
                 "file again, or save the model again."
@@ -285,6 +291,13 @@ def _no_archive(path: Path) -> str:
     size = path.stat().st_size
     with path.open("rb") as stream:
         begins = stream.read(4) == b"PK\x03\x04"
+        stream.seek(max(0, size - 22))
+        ends = stream.read(4) == _ENDS
+    if begins and ends:
+        return (
+            f"{path} is damaged: its table of contents makes no sense. Copy the file again, or "
+            "save the model again."
+        )
     if begins:
         return (
             f"{path} is truncated: it begins as a model file, but ends after {size} bytes without "
