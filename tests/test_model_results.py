@@ -149,3 +149,13 @@ def test_masked_values_are_refused():
         net(x)
     x.mask = False
     assert net(x).shape == (2, 2)
+
+
+@pytest.mark.parametrize("shared", ["grid", ("gird",), (2,)])
+def test_shared_inputs_that_are_not_there(shared):
+    class Scale(nn.Module):
+        def forward(self, x, grid):
+            return x * grid
+
+    with pytest.raises(ArgumentError, match="shared has .*, but the inputs are 'x', 'grid'"):
+        torchspan.load(Scale(), devices="cpu", shared=shared)

@@ -54,6 +54,13 @@ class Checker:
         # A file's program is known to read its inputs only; of other models nobody knows.
         self._only_reads = description.kind == "pt2"
         self._specs = tuple(_Expected(spec) for spec in description.inputs or ())
+        names = [each.spec.name for each in self._specs]
+        unknown = [each for each in shared if each not in names and each not in range(len(names))]
+        if unknown and self._known:
+            raise ArgumentError(
+                f"shared has {', '.join(map(repr, unknown))}, but the inputs are "
+                f"{', '.join(map(repr, names))}. Name or number them in a tuple: ('grid',)."
+            )
 
     def is_batched(self, index: int) -> bool:
         """Whether the input at ``index`` has the batch as its first dimension."""
