@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What a call gives back, what memory it writes to, and what it leaves alone."""
 
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -159,3 +161,20 @@ def test_shared_inputs_that_are_not_there(shared):
 
     with pytest.raises(ArgumentError, match="shared has .*, but the inputs are 'x', 'grid'"):
         torchspan.load(Scale(), devices="cpu", shared=shared)
+
+
+def test_a_call_from_a_done_callback_is_refused_and_does_not_hang():
+    told, done = [], threading.Event()
+
+    def again(future):
+        try:
+            net(future.result())
+        except ModelError as error:
+            told.append(str(error))
+        net.submit(future.result()).add_done_callback(lambda _: done.set())
+
+    with torchspan.load(nn.Linear(2, 2), devices="cpu:0,cpu:1") as net:
+        # Long enough for the callback to be there before the parts are done.
+        net.submit(torch.rand(2_000_000, 2)).add_done_callback(again)
+        assert done.wait(30)
+    assert "called from its own worker" in told[0]

@@ -130,6 +130,11 @@ class Model:
             ModelError: The model failed, or is closed.
         """
         if self._only is None:
+            if any(each.works_here for each in self._replicas):
+                raise ModelError(
+                    "the model was called from its own worker (a future's done-callback runs "
+                    "there), which would wait for itself for ever. Use submit there."
+                )
             return self._start(inputs, out).result()
         call = self._checked(inputs)
         return self._run_whole(self._only, call, out)

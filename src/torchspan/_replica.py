@@ -64,6 +64,11 @@ class Replica:
             )
         return self._worker
 
+    @property
+    def works_here(self) -> bool:
+        """Whether the caller runs on its worker."""
+        return self._worker is not None and self._worker.here
+
     def close(self) -> None:
         """End the worker when its work is done."""
         if self._worker is not None:

@@ -66,6 +66,11 @@ class Worker:
             return False
         return self._process == os.getpid() and self._thread.is_alive()
 
+    @property
+    def here(self) -> bool:
+        """Whether the caller is one of its tasks, which cannot wait for another one."""
+        return self._thread is threading.current_thread()
+
     def put(self, task: _Task) -> None:
         """Have ``task`` run after those already put; it must not raise."""
         self._tasks.put(task)
