@@ -58,11 +58,13 @@ def choose_backend(everybody: list[Message]) -> Message:
 
     Returns:
         ``backend`` for torch.distributed, ``why`` it was chosen, and each rank's ``places``: its
-        local rank and local size; or the ``problem`` that keeps them from beginning.
+        local rank and local size; or the ``problem`` that keeps them from beginning, after None.
     """
     asked = {str(facts["backend"]) for facts in everybody}
     if len(asked) > 1:
-        return {"problem": f"the ranks ask for different backends: {', '.join(sorted(asked))}"}
+        return {
+            "problem": [None, f"the ranks ask for different backends: {', '.join(sorted(asked))}"]
+        }
     plan: Message = {"places": _count_places(everybody)}
     if everybody[0]["backend"] is not None:
         return plan | {"backend": everybody[0]["backend"], "why": "asked for"}

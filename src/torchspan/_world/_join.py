@@ -7,24 +7,22 @@ import atexit
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable
 
 import torch.distributed as dist
 from torch.distributed import HashStore  # type: ignore[attr-defined]
 
-from torchspan._devices import Device, DeviceSpec, parse_devices
-from torchspan._errors import ArgumentError, PlacementError, RankError
+from torchspan._devices import DeviceSpec
+from torchspan._errors import ArgumentError, PlacementError
 from torchspan._log import log, timed
 from torchspan._placement import Placement, find_placement
 from torchspan._world._addresses import LOOPBACK, find_interfaces
 from torchspan._world._backend import choose_backend, choose_interface, describe_rank, find_host
-from torchspan._world._guard import Guard
 from torchspan._world._hub import Hub
 from torchspan._world._line import Line
-from torchspan._world._rendezvous import Meeting, meet, open_hub
+from torchspan._world._membership import Membership, find_device
+from torchspan._world._rendezvous import meet, open_hub
 from torchspan._world._session import Session
 from torchspan._world._spoke import Endpoint, Spoke, find_hub
-from torchspan._world._wire import Message
 from torchspan._world._world import World
 
 __all__ = ["join"]
@@ -78,7 +76,7 @@ def join(
 
 
 def _begin_alone(placement: Placement, device: DeviceSpec, backend: str | None) -> World:
-    own = _find_device(device, placement)
+    own = find_device(device, placement)
     plan = choose_backend([describe_rank(own, backend)])
     session = Session(HashStore())
     session.start(plan["backend"], placement, own, find_interfaces().get(LOOPBACK))
@@ -99,10 +97,11 @@ def _begin(placement: Placement, device: DeviceSpec, backend: str | None, deadli
     _meetings += 1
     log.info("rank %d met the others by %s", placement.rank, meeting.way)
     line, session = meeting.line, Session(meeting.store)
-    guard, leave = _watch(line, session)
+    member = Membership(line, session)
     try:
-        own = _find_device(device, placement)
-        plan = _decide(meeting, session, describe_rank(own, backend), placement.size, deadline)
+        if meeting.store is None and isinstance(line, Hub):
+            session.serve_store(placement.size, one_host=line.one_host)
+        own, plan = member.decide(device, placement, backend, deadline)
         if session.store is None and isinstance(line, Spoke):
             session.reach_store(line.ends()[0], plan["port"], deadline)
         local_size = plan["places"][placement.rank][1]
@@ -110,16 +109,13 @@ def _begin(placement: Placement, device: DeviceSpec, backend: str | None, deadli
         interface = choose_interface(line, plan["reached_at"])
         session.start(plan["backend"], placement, own, interface)
     except BaseException as error:
-        session.stop()
-        guard.watch_unhandled()
-        guard.raise_reason(error)
+        member.give_up(error)
         raise
     finally:
         if meeting.file is not None:
             meeting.file.remove()
     log.info("%s over %s, because %s", plan["backend"], interface or "its default", plan["why"])
-    guard.watch_unhandled()
-    return World(placement, own, session.found_groups(), guard, leave)
+    return member.open_world(placement, own)
 
 
 def _adopt(device: DeviceSpec, deadline: float) -> World:
@@ -134,7 +130,7 @@ def _adopt(device: DeviceSpec, deadline: float) -> World:
     placement = _place(rank, hosts)
     log.info("rank %d joined the torch.distributed that was running already", rank)
     if size == 1:
-        return World(placement, _find_device(device, placement), groups, None, session.stop)
+        return World(placement, find_device(device, placement), groups, None, session.stop)
     endpoints: list[Endpoint | None] = [None]
     line: Line
     if rank == 0:
@@ -142,69 +138,13 @@ def _adopt(device: DeviceSpec, deadline: float) -> World:
     dist.broadcast_object_list(endpoints, src=0, group=groups.control)
     if rank != 0 and endpoints[0] is not None:
         line = find_hub(endpoints[0], rank, deadline)
-    guard, leave = _watch(line, session)
+    member = Membership(line, session)
     try:
-        own = _find_device(device, placement)
-        _decide(Meeting(line, "torch.distributed"), None, describe_rank(own, None), size, deadline)
+        own, _ = member.decide(device, placement, None, deadline)
     except BaseException as error:
-        session.stop()
-        guard.watch_unhandled()
-        guard.raise_reason(error)
+        member.give_up(error)
         raise
-    guard.watch_unhandled()
-    return World(placement, own, groups, guard, leave)
-
-
-def _decide(
-    meeting: Meeting, session: Session | None, facts: Message, size: int, deadline: float
-) -> Message:
-    """Tell the others of this rank, and get what all begin with."""
-    line, port = meeting.line, None
-    if session is not None and session.store is None and isinstance(line, Hub):
-        port = session.serve_store(size, one_host=line.one_host)
-
-    def decide(everybody: list[Message]) -> Message:
-        reached = line.reached_at() if isinstance(line, Hub) else None
-        return choose_backend(everybody) | {"reached_at": reached, "port": port}
-
-    plan = line.meet(facts, decide, deadline)
-    if "problem" in plan:
-        raise ArgumentError(f"{plan['problem']}. Give every rank the same.")
-    return plan
-
-
-def _watch(line: Line, session: Session) -> tuple[Guard, Callable[[], None]]:
-    """Let failures pass both ways from now on; returns the guard, and how to leave in order."""
-
-    def leave() -> None:
-        if guard.ended:
-            session.stop()
-            return
-        try:
-            guard.check()
-            session.stop()
-            line.leave(ending=guard.exiting)
-        except RankError as error:
-            session.stop()
-            guard.fail_unless_others(error)
-            raise
-        guard.disarm()
-        line.close()
-        session.store = None
-
-    guard = Guard(line, session.free, leave)
-    guard.arm()
-    return guard, leave
-
-
-def _find_device(device: DeviceSpec, placement: Placement) -> Device:
-    found = parse_devices(device, placement)
-    if len(found) > 1:
-        raise ArgumentError(
-            f"device={device!r} names {len(found)} devices, and a rank joins with one. Give one "
-            "such as 'cuda:0', or 'rank' for this rank's own."
-        )
-    return found[0]
+    return member.open_world(placement, own)
 
 
 def _place(rank: int, hosts: list[str]) -> Placement:

@@ -33,28 +33,29 @@ class Session:
     Attributes:
         groups: The process groups, while there are any.
         store: The store through which torch.distributed finds its connections.
+        port: Where the other ranks reach the store that this one serves; None where it serves none.
     """
 
     def __init__(self, store: Any = None) -> None:
         self.store = store
+        self.port: int | None = None
         self.groups: Groups | None = None
         self._owns_default = False
         self._interface: str | None = None
         self._connections = Connections()
 
-    def serve_store(self, size: int, *, one_host: bool) -> int:
-        """Open a store as rank 0; the port at which the others reach it."""
+    def serve_store(self, size: int, *, one_host: bool) -> None:
+        """Open a store as rank 0."""
         listener = listen(one_host)
-        port = int(listener.getsockname()[1])
+        self.port = int(listener.getsockname()[1])
         self.store = TCPStore(
             LOOPBACK,
-            port,
+            self.port,
             size,
             is_master=True,
             wait_for_workers=False,
             master_listen_fd=listener.detach(),
         )
-        return port
 
     def reach_store(self, address: str, port: int, deadline: float) -> None:
         """Connect to rank 0's store.
