@@ -76,7 +76,9 @@ def open_build(folder: Path, device: Device, runners: int) -> Opened:
 
 
 class _Container:
-    """A CPU build behind its C interface."""
+    """A CPU build behind its C interface; calls of it run at the same time."""
+
+    parallel = True
 
     def __init__(self, library: Path, runners: int) -> None:
         try:

@@ -7,12 +7,14 @@ accelerator, rows in host memory stream through it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from torchspan import _accelerator
+from torchspan._crew import Crew
 from torchspan._devices import Device
 from torchspan._errors import DeviceMemoryError, ModelError, TorchspanError
 from torchspan._model_file import first_line
@@ -45,6 +47,8 @@ class Replica:
         self._row_bytes = row_bytes
         self._worker: Worker | None = None
         self._staging: Staging | None = None
+        self._crew: Crew | None = None
+        self._starting = threading.Lock()
         self._home = device.torch
 
     @property
@@ -73,7 +77,9 @@ class Replica:
         """End the worker when its work is done."""
         if self._worker is not None:
             self._worker.stop(wait=True)
-        self._staging = None
+        if self._crew is not None:
+            self._crew.stop()
+        self._staging = self._crew = None
 
     def run(
         self,
@@ -120,10 +126,8 @@ class Replica:
             if self._streams(inputs, outs, rows):
                 self._stage().run(self.runner, inputs, batched, rows, outs)
                 return list(outs)
-            most = self._chunk_rows()
-            if most is not None and len(rows) > most:
-                for chunk in cut_rows(rows, most):
-                    _land(self._apply(inputs, batched, chunk), outs, chunk)
+            if self.chunks(len(rows)):
+                self._run_chunks(inputs, batched, rows, outs)
                 return list(outs)
         results = self._apply(inputs, batched, rows)
         if outs is None:
@@ -149,14 +153,39 @@ class Replica:
 
     def chunks(self, rows: int) -> bool:
         """Whether so many rows would be run in chunks, which need whole outputs to write to."""
-        most = self._chunk_rows()
-        return most is not None and rows > most
-
-    def _chunk_rows(self) -> int | None:
         if self._home.type != "cpu" or not self._row_bytes:
-            return None
+            return False
+        return rows > torch.get_num_threads() * self._cached_rows()
+
+    def _cached_rows(self) -> int:
+        """How many rows one core computes within its cache."""
+        return max(LEAST_ROWS, CACHE_BYTES // (self._row_bytes or 1))
+
+    def _run_chunks(
+        self,
+        inputs: Sequence[Tensor],
+        batched: Sequence[bool],
+        rows: range,
+        outs: Sequence[Tensor],
+    ) -> None:
+        def run(chunk: range) -> None:
+            _land(self._apply(inputs, batched, chunk), outs, chunk)
+
         threads = torch.get_num_threads()
-        return threads * max(LEAST_ROWS, CACHE_BYTES // self._row_bytes)
+        most = threads * self._cached_rows()
+        if threads == 1 or not self.runner.parallel:
+            for chunk in cut_rows(rows, most):
+                run(chunk)
+            return
+        # As many chunks for one thread as for any other.
+        each = -(-len(rows) // (-(-len(rows) // most) * threads))
+        self._hire(threads).share(cut_rows(rows, each), run)
+
+    def _hire(self, threads: int) -> Crew:
+        with self._starting:
+            if self._crew is None or self._crew.size != threads:
+                self._crew = Crew(self.device, threads)
+            return self._crew
 
     def _streams(self, inputs: Sequence[Tensor], outs: Sequence[Tensor], rows: range) -> bool:
         """Whether these rows go through staging: from host to host, and enough of them."""

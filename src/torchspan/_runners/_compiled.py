@@ -42,6 +42,7 @@ class CompiledRunner:
         # A build for any batch answers for all that come after it.
         last = next(i for i, (build, _) in enumerate(builds) if build.max_batch is None)
         self._default = builds[last][1]
+        self.parallel = bool(getattr(self._default, "parallel", False))
         self._special = tuple(builds[:last])
         self._tf32 = builds[0][0].device if precision == "tf32" else None
 

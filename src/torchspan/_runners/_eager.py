@@ -37,6 +37,8 @@ class EagerRunner:
         self._precision = precision if gains(device, precision) else "float32"
         self._measured = self._precision == "float32"
         self.form: Form | None = None
+        # Python's own lock is held between the operations.
+        self.parallel = False
 
     def __call__(self, inputs: Sequence[Tensor], rows: int | None) -> list[Tensor]:
         """Run one batch."""

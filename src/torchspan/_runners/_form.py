@@ -42,6 +42,10 @@ class Runner(Protocol):
     def form(self) -> Form | None:
         """How its outputs are given back; None before the first call where nothing says it."""
 
+    @property
+    def parallel(self) -> bool:
+        """Whether calls on the CPU run at the same time, each on the threads of its caller."""
+
     def __call__(self, inputs: Sequence[Tensor], rows: int | None) -> list[Tensor]:
         """Run one batch.
 
