@@ -18,9 +18,7 @@ CPU = torchspan.devices("cpu")[0]
 
 @pytest.fixture(scope="module")
 def crew():
-    made = Crew(CPU, 3)
-    yield made
-    made.stop()
+    return Crew(CPU, 3)
 
 
 @settings(deadline=None, max_examples=30)
@@ -73,11 +71,15 @@ def test_an_interrupt_waits_for_what_is_under_way(crew):
     assert under_way == []
 
 
-def test_a_stopped_crew_has_nobody():
+def test_its_threads_end_with_it():
+    before = set(threading.enumerate())
     crew = Crew(CPU, 2)
-    assert crew.size == 2
-    crew.stop()
-    assert crew.size == 0
+    own = set(threading.enumerate()) - before
+    assert crew.size == len(own) == 2
+    del crew
+    for thread in own:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in own)
 
 
 @pytest.mark.parametrize("devices", ["cpu", "cpu:0,cpu:1"])

@@ -83,6 +83,11 @@ def test_shared_inputs_are_named_or_numbered():
         torch.testing.assert_close(net(x, grid), x * grid)
 
 
+def test_what_a_file_says_of_its_inputs_is_not_overruled(mlp_file):
+    with pytest.raises(ArgumentError, match="shared has 'x', which this file was saved with rows"):
+        torchspan.load(mlp_file, devices="cpu", shared=("x",))
+
+
 class Total(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x.sum()

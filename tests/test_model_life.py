@@ -81,6 +81,33 @@ def test_after_closing(mlp_file, devices):
             call(torch.rand(2, 64))
 
 
+def test_closing_while_others_call(mlp_file):
+    """A call is either done or told that the model is closed; none hangs or fails otherwise."""
+    wrong = []
+    for _ in range(5):
+        net = torchspan.load(mlp_file, devices="cpu:0,cpu:1")
+
+        def call(net=net):
+            try:
+                while True:
+                    net(torch.zeros(9, 64))
+            except ModelError as error:
+                if "closed" not in str(error):
+                    wrong.append(error)
+            except Exception as error:
+                wrong.append(error)
+
+        threads = [threading.Thread(target=call) for _ in range(3)]
+        for each in threads:
+            each.start()
+        net(torch.zeros(9, 64))
+        net.close()
+        for each in threads:
+            each.join(30)
+        assert not any(each.is_alive() for each in threads)
+    assert wrong == []
+
+
 def test_a_model_that_is_dropped_lets_go_of_its_threads(mlp_file):
     before = set(threading.enumerate())
     net = torchspan.load(mlp_file, devices="cpu:0,cpu:1,cpu:2")

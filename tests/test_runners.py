@@ -85,11 +85,17 @@ def test_scripts_of_one_name_are_told_apart(tmp_path):
     for number in (1, 2):
         folder = tmp_path / str(number)
         folder.mkdir()
-        write(folder / "factor.py", f"FACTOR = {number}\n")
         text = f"FACTOR = {number}\ndef forward(x):\n    return x * FACTOR\n"
         nets.append(torchspan.load(write(folder / "model.py", text), devices="cpu"))
     x = torch.rand(3, 2)
     assert [float(net(x)[0, 0] / x[0, 0]) for net in nets] == [1.0, 2.0]
+
+
+def test_a_script_may_import_what_lies_beside_it_later(tmp_path):
+    write(tmp_path / "beside_the_script.py", "FACTOR = 5.0\n")
+    text = "def forward(x):\n    from beside_the_script import FACTOR\n    return x * FACTOR\n"
+    net = torchspan.load(write(tmp_path / "model.py", text), devices="cpu")
+    torch.testing.assert_close(net(torch.ones(2, 2)), torch.full((2, 2), 5.0))
 
 
 def test_a_script_may_use_dataclasses(tmp_path):

@@ -61,6 +61,13 @@ class Checker:
                 f"shared has {', '.join(map(repr, unknown))}, but the inputs are "
                 f"{', '.join(map(repr, names))}. Name or number them in a tuple: ('grid',)."
             )
+        if description.kind == "pt2":
+            for index, name in enumerate(names):
+                if self._specs[index].spec.batched and (name in shared or index in shared):
+                    raise ArgumentError(
+                        f"shared has {name!r}, which this file was saved with rows for. A .pt2 "
+                        "file says itself what is shared: save it with shared=(...)."
+                    )
 
     def is_batched(self, index: int) -> bool:
         """Whether the input at ``index`` has the batch as its first dimension."""

@@ -21,7 +21,7 @@ Piece = TypeVar("Piece")
 
 
 class Crew:
-    """Workers of one thread each.
+    """Workers of one thread each, who end with it.
 
     Args:
         device: The device whose work they do.
@@ -72,8 +72,3 @@ class Crew:
                 failures.insert(0, interrupt)
         if failures:
             raise failures[0]
-
-    def stop(self) -> None:
-        """End them."""
-        for worker in self._workers:
-            worker.stop(wait=True)

@@ -113,6 +113,7 @@ class Model:
         self._turn = count()
         self._learned: dict[tuple[Any, ...], list[tuple[torch.dtype, tuple[int, ...]]]] = {}
         self._closed = False
+        self._handing_out = threading.Lock()
 
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
         """Run the model on a batch.
@@ -157,12 +158,11 @@ class Model:
 
     def close(self) -> None:
         """Wait for what is under way and let go of the devices; calling it again does nothing."""
-        if not self._closed:
-            self._closed = True
+        with self._handing_out:
+            closed, self._closed = self._closed, True
+        if not closed:
             for replica in self._replicas:
                 replica.close()
-            self._replicas = []
-            self._only = None
 
     def __enter__(self) -> Model:
         return self
@@ -176,7 +176,7 @@ class Model:
 
     def _checked(self, inputs: Sequence[Any]) -> Call:
         if self._closed:
-            raise ModelError("the model is closed. Open it again with torchspan.load.")
+            raise _closed_error()
         return self._check(inputs)
 
     def _batched(self, call: Call) -> list[bool]:
@@ -193,17 +193,28 @@ class Model:
             replica = parts[0][0]
             future: Future[Any] = Future()
             whole = partial(self._run_whole, replica, call, out)
-            replica.worker.put(partial(_fulfil, future, _settled, whole, replica, homes))
+            self._put([(replica, partial(_fulfil, future, _settled, whole, replica, homes))])
             return future
         outs = self._outputs(call, out)
         inputs = call.tensors if out is None else apart(call.tensors, outs)
         batched = self._batched(call)
         gathered = _Gathered(len(parts), lambda form: self._give(call, outs, form, out))
+        tasks = []
         for replica, rows in parts:
             part = partial(replica.run, inputs, batched, rows, outs)
             task = partial(_settled, part, replica, homes)
-            replica.worker.put(partial(gathered.run, replica, task))
+            tasks.append((replica, partial(gathered.run, replica, task)))
+        self._put(tasks)
         return gathered.future
+
+    def _put(self, tasks: Sequence[tuple[Replica, Callable[[], None]]]) -> None:
+        """Hand out all tasks or none: a worker runs nothing that comes after its end."""
+        with self._handing_out:
+            if self._closed:
+                raise _closed_error()
+            workers = [replica.worker for replica, _ in tasks]
+            for worker, (_, task) in zip(workers, tasks, strict=True):
+                worker.put(task)
 
     def _parts(self, call: Call) -> list[tuple[Replica, range | None]]:
         if call.rows is None or not self._splits or len(self._replicas) == 1 or call.rows < 2:
@@ -306,6 +317,10 @@ class _Gathered:
             self.future.set_exception(self._failure)
             return
         _fulfil(self.future, self._finish, replica.runner.form)
+
+
+def _closed_error() -> ModelError:
+    return ModelError("the model is closed. Open it again with torchspan.load.")
 
 
 def _settled(run: Callable[[], Any], replica: Replica, homes: Sequence[torch.device]) -> Any:

@@ -77,8 +77,7 @@ class Replica:
         """End the worker when its work is done."""
         if self._worker is not None:
             self._worker.stop(wait=True)
-        if self._crew is not None:
-            self._crew.stop()
+        # A call that is under way keeps them until it is done.
         self._staging = self._crew = None
 
     def run(

@@ -31,6 +31,9 @@ CHUNK_BYTES = 32 << 20
 
 _SLOTS = 3
 
+# The driver remembers a wrong pointer as an error of the next kernel, so it is not asked about any.
+_registered: set[int] = set()
+
 
 def register(array: Array) -> bool:
     """Page-lock an array that is used in many calls, so that accelerators copy it directly.
@@ -52,7 +55,11 @@ def register(array: Array) -> bool:
             "array is not contiguous, so it has no memory of its own to page-lock. Register the "
             "whole array that it is a part of."
         )
-    locked = _accelerator.page_lock(tensor.data_ptr(), tensor.nbytes, True)
+    locked = _is_pinned(tensor)
+    if not locked:
+        locked = _accelerator.page_lock(tensor.data_ptr(), tensor.nbytes, True)
+        if locked:
+            _registered.add(tensor.data_ptr())
     log.info("registered %d bytes: %s", tensor.nbytes, "page-locked" if locked else "not needed")
     return locked
 
@@ -64,6 +71,9 @@ def unregister(array: Array) -> bool:
         ArgumentError: It is no array.
     """
     tensor = array if isinstance(array, Tensor) else as_tensor(array, "array")
+    if tensor.data_ptr() not in _registered:
+        return False
+    _registered.discard(tensor.data_ptr())
     return _accelerator.page_lock(tensor.data_ptr(), tensor.nbytes, False)
 
 

@@ -33,7 +33,8 @@ def open_script(path: Path, device: Device) -> Callable[..., Any]:
     module = ModuleType(f"torchspan_script_{next(_number)}_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
-    sys.path.insert(0, str(path.resolve().parent))
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
     try:
         code = compile(path.read_text(encoding="utf-8"), str(path), "exec")
         with torch.device(device.torch):
@@ -44,7 +45,10 @@ def open_script(path: Path, device: Device) -> Callable[..., Any]:
             f"the script {path} failed while it was loaded: {type(error).__name__}: {error}"
         ) from error
     finally:
-        sys.path.remove(str(path.resolve().parent))
+        # Last from now on: what the script imports later is found, and nothing else is hidden.
+        sys.path.remove(folder)
+        if folder not in sys.path:
+            sys.path.append(folder)
     if hasattr(module, "forward"):
         found: Callable[..., Any] = module.forward
         return found
