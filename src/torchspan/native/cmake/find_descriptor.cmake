@@ -20,6 +20,6 @@ endif()
 get_filename_component(descriptor_folder ${descriptor_header} DIRECTORY)
 if(EXISTS ${descriptor_folder}/stddef.h)
   # The folder holds the headers of another C compiler too; take this one alone.
-  configure_file(${descriptor_header} ${CMAKE_CURRENT_BINARY_DIR}/descriptor/ COPYONLY)
+  configure_file(${descriptor_header} descriptor/ISO_Fortran_binding.h COPYONLY)
   set(descriptor_folder ${CMAKE_CURRENT_BINARY_DIR}/descriptor)
 endif()
