@@ -16,23 +16,26 @@
 
 namespace torchspan {
 
-// The workers of this process. It goes before torch does, as it is made after it: a thread inside
-// torch when the process ends would crash it.
+// The workers of this process. They end before torch does, as this is made after it: a thread inside
+// torch when the process ends would crash it. Each holds on to it, since models that are still open
+// when the process ends may go later.
 struct Running {
   std::mutex mutex;
   std::set<Worker*> workers;
 
-  ~Running() {
-    std::lock_guard lock(mutex);
-    for (Worker* each : workers) each->stop();
-  }
-  static Running& here() {
-    static Running running;
-    return running;
+  static std::shared_ptr<Running> here() {
+    static const struct Ending {
+      std::shared_ptr<Running> running = std::make_shared<Running>();
+      ~Ending() {
+        std::lock_guard lock(running->mutex);
+        for (Worker* each : running->workers) each->stop();
+      }
+    } ending;
+    return ending.running;
   }
 };
 
-Worker::Worker(int cores) : cores_(cores), process_(::getpid()) {
+Worker::Worker(int cores) : cores_(cores), process_(::getpid()), running_(Running::here()) {
   static std::mutex starting;
   std::lock_guard one(starting);
   const int before = at::get_num_threads();
@@ -42,16 +45,14 @@ Worker::Worker(int cores) : cores_(cores), process_(::getpid()) {
     ready_.wait(lock, [this] { return begun_; });
   }
   at::set_num_threads(before);
-  Running& running = Running::here();
-  std::lock_guard lock(running.mutex);
-  running.workers.insert(this);
+  std::lock_guard lock(running_->mutex);
+  running_->workers.insert(this);
 }
 
 Worker::~Worker() {
   {
-    Running& running = Running::here();
-    std::lock_guard lock(running.mutex);
-    running.workers.erase(this);
+    std::lock_guard lock(running_->mutex);
+    running_->workers.erase(this);
   }
   stop();
 }

@@ -5,10 +5,13 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
 namespace torchspan {
+
+struct Running;
 
 class Worker {
  public:
@@ -33,6 +36,7 @@ class Worker {
   bool begun_ = false, stopping_ = false;
   int cores_;
   int process_;
+  std::shared_ptr<Running> running_;
   std::thread thread_;
 };
 
