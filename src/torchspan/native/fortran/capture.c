@@ -37,6 +37,12 @@ static int find_kind(int32_t type, int64_t size) {
   return -1;
 }
 
+static int is_empty(const captured_array *from) {
+  for (int i = 0; i < from->rank; i++)
+    if (from->extent[i] == 0) return 1;
+  return 0;
+}
+
 /* Judge an array and give it its C form. */
 static int32_t view(const captured_array *from, tspan_array *to, viewed_array *memory,
                     const char *role, size_t number) {
@@ -48,7 +54,8 @@ static int32_t view(const captured_array *from, tspan_array *to, viewed_array *m
         "integer(int8, int16, int32 or int64), real(real32 or real64), complex of these, or "
         "logical(c_bool).",
         role, number, (long long)from->element_size);
-  int64_t elements = 1;
+  if (from->data == NULL && !is_empty(from))
+    return tspan_fortran_fail(TSPAN_ERROR_ARGUMENT, "%s %zu is not allocated.", role, number);
   for (int i = 0; i < from->rank; i++) {
     const int last = from->rank - 1 - i;
     if (from->extent[i] < 0)
@@ -64,10 +71,7 @@ static int32_t view(const captured_array *from, tspan_array *to, viewed_array *m
                                 (long long)from->element_size);
     memory->shape[last] = from->extent[i];
     memory->strides[last] = from->step[i] / from->element_size;
-    elements *= from->extent[i];
   }
-  if (from->data == NULL && elements > 0)
-    return tspan_fortran_fail(TSPAN_ERROR_ARGUMENT, "%s %zu is not allocated.", role, number);
   memset(to, 0, sizeof *to);
   to->data = from->data;
   to->device.type = 1;
