@@ -18,12 +18,12 @@ typedef struct raw {
   tspan_array array;
 } raw;
 
-static void stop(const char *what) {
+static inline void stop(const char *what) {
   fprintf(stderr, "%s\n", what);
   exit(2);
 }
 
-static void read_dtype(tspan_array *array, const char *name) {
+static inline void read_dtype(tspan_array *array, const char *name) {
   static const struct {
     const char *prefix;
     uint8_t kind;
@@ -42,7 +42,7 @@ static void read_dtype(tspan_array *array, const char *name) {
 }
 
 /* Take an argument apart and make its memory; `load` says whether the file is read. */
-static void raw_open(raw *opened, const char *argument, int load) {
+static inline void raw_open(raw *opened, const char *argument, int load) {
   char text[640], *part;
   int64_t elements = 1;
   memset(opened, 0, sizeof *opened);
@@ -76,7 +76,7 @@ static void raw_open(raw *opened, const char *argument, int load) {
   fclose(file);
 }
 
-static void raw_write(const raw *opened) {
+static inline void raw_write(const raw *opened) {
   FILE *file = fopen(opened->path, "wb");
   if (!file || fwrite(opened->array.data, 1, opened->bytes, file) != opened->bytes) {
     stop(opened->path);
