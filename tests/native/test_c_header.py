@@ -64,7 +64,9 @@ def test_placement(c_program, vector):
     "spec",
     ["cpu", "cpu:0,cpu:1", " CPU:2 , cpu", "cuda", "cuda:1", "cuda:1,cpu:3", "xpu:0", "mps", "all"],
 )
-@pytest.mark.parametrize("pretend", [{}, {"TORCHSPAN_PRETEND_CUDA": "3"}], ids=["real", "pretended"])
+@pytest.mark.parametrize(
+    "pretend", [{}, {"TORCHSPAN_PRETEND_CUDA": "3"}], ids=["real", "pretended"]
+)
 def test_devices_are_those_of_python(run_c, monkeypatch, spec, pretend):
     for name, value in pretend.items():
         monkeypatch.setenv(name, value)
