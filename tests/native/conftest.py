@@ -57,7 +57,7 @@ def c_program(native_build: Path, run_folder: Path) -> Callable[[str], Path]:
                     *("cc", *STRICT, "-pthread", "-D_POSIX_C_SOURCE=200809L"),
                     *("-I", NATIVE / "include", HERE / "programs" / f"{name}.c", "-o", program),
                     *("-L", native_build, "-ltorchspan", f"-Wl,-rpath,{native_build}"),
-                    # The library finds torch by a path of its own, which the linker does not follow.
+                    # The library finds torch by its own path, which the linker does not follow.
                     "-Wl,--allow-shlib-undefined",
                 )
         return program

@@ -216,8 +216,10 @@ def test_many_processes_fill_one_cache(c_program, mlp_file, tmp_path):
     environ = {**os.environ, "TORCHSPAN_CACHE": str(folder)}
     started = [
         subprocess.Popen(
-            [c_program("run"), mlp_file, "cpu", "run"]
-            + [f"{x}:float32:1x64", "--", f"{tmp_path}/y{number}:float32:1x64"],
+            [
+                *(c_program("run"), mlp_file, "cpu", "run"),
+                *(f"{x}:float32:1x64", "--", f"{tmp_path}/y{number}:float32:1x64"),
+            ],
             env=environ,
             stdout=subprocess.PIPE,
             text=True,

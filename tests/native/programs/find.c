@@ -15,7 +15,9 @@ int main(int count, char **arguments) {
     }
     if (tspan_devices_find(arguments[i], NULL, 0, &again) != TSPAN_OK || again != found) return 1;
     printf("0 %zu", found);
-    for (size_t j = 0; j < found && j < 4; j++) printf(" %s=%s", devices[j].name, devices[j].backing);
+    for (size_t j = 0; j < found && j < 4; j++) {
+      printf(" %s=%s", devices[j].name, devices[j].backing);
+    }
     printf("\n");
   }
   return 0;

@@ -72,7 +72,8 @@ typedef struct tspan_device {
 /* Find devices by a text: "cuda:0,cuda:1", "cuda", "all", "rank", "cpu", "cpu:0,cpu:1".
  *
  * At most `capacity` of them are written to `devices`, which may be NULL if `capacity` is 0;
- * `*count` is how many there are. A device that is not there is an error that lists those that are. */
+ * `*count` is how many there are. A device that is not there is an error that lists those that
+ * are. */
 tspan_status tspan_devices_find(const char *spec, tspan_device *devices, size_t capacity,
                                 size_t *count);
 
@@ -119,8 +120,8 @@ tspan_status tspan_model_load(const char *path, const char *devices, tspan_model
 /* Wait for what is under way and free a model; NULL is fine. */
 tspan_status tspan_model_close(tspan_model *model);
 
-/* What the model says of itself, as JSON: inputs, outputs, builds, versions. The text belongs to the
- * model. docs/architecture.md has its form. */
+/* What the model says of itself, as JSON: inputs, outputs, builds, versions. The text belongs to
+ * the model. docs/architecture.md has its form. */
 tspan_status tspan_model_describe(const tspan_model *model, const char **json);
 
 /* How many inputs and outputs a call has; -1 for what the file does not say. */

@@ -16,9 +16,9 @@
 
 namespace torchspan {
 
-// The workers of this process. They end before torch does, as this is made after it: a thread inside
-// torch when the process ends would crash it. Each holds on to it, since models that are still open
-// when the process ends may go later.
+// The workers of this process. They end before torch does, as this is made after it: a thread
+// inside torch when the process ends would crash it. Each holds on to it, since models that are
+// still open when the process ends may go later.
 struct Running {
   std::mutex mutex;
   std::set<Worker*> workers;
