@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.native.fortran_programs import call, install
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -41,8 +42,12 @@ def shell(run_folder, tmp_path_factory):
     return Shell(tmp_path_factory.mktemp("shell") / "examples", install(run_folder))
 
 
-BUILD = ("mkdir build", "cd build",
-         'cmake .. -DCMAKE_PREFIX_PATH="$PREFIX" -DCMAKE_BUILD_TYPE=Release', "cmake --build .")  # fmt: skip
+BUILD = (
+    "mkdir build",
+    "cd build",
+    'cmake .. -DCMAKE_PREFIX_PATH="$PREFIX" -DCMAKE_BUILD_TYPE=Release',
+    "cmake --build .",
+)
 
 
 @pytest.mark.slow

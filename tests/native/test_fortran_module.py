@@ -2,10 +2,12 @@
 """The Fortran module: programs that check every kind, rank, layout and error by themselves."""
 
 import json
+import sys
 import warnings
 
 import pytest
-from tests.native.fortran_programs import Installed, install, write_models
+
+from tests.native.fortran_programs import Installed, call, install, write_models
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +31,13 @@ def test_every_kind(fortran, models):
 
 def test_every_rank_and_layout(fortran, models):
     said = fortran.run("layouts", models / "order.pt", models / "twice.pt").stdout
-    for line in ("the first dimension is the model's last", "ranks 1 to 7, in place",
-                 "a strided output", "backwards", "a section of an assumed-size array"):  # fmt: skip
+    for line in (
+        "the first dimension is the model's last",
+        "ranks 1 to 7, in place",
+        "a strided output",
+        "backwards",
+        "a section of an assumed-size array",
+    ):
         assert line in said.splitlines()
 
 
@@ -81,3 +88,17 @@ def test_placement_and_devices(fortran):
 def test_ten_threads_call_one_model(fortran, models, name):
     said = fortran.run("threads", models / name, options=["-fopenmp"]).stdout
     assert said == "ten threads\n"
+
+
+def test_a_second_build_compiles_nothing(fortran):
+    def times():
+        files = [path for path in fortran.prefix.rglob("*") if path.is_file()]
+        return {
+            path: path.stat().st_mtime_ns for path in files if path.suffix in (".so", ".mod", ".o")
+        }
+
+    before = times()
+    install_again = [sys.executable, "-m", "torchspan", "build", "--prefix", fortran.prefix]
+    assert "with gfortran" in call([*install_again, "--fc", "gfortran"]).stdout
+    assert len(before) > 20
+    assert times() == before

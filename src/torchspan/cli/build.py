@@ -55,7 +55,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "build",
         summary="compile the C library and the Fortran module, for programs built with make",
         about="CMake projects need no build: find_package(torchspan) compiles the sources with "
-        "them, given -DCMAKE_PREFIX_PATH=\"$(python -m torchspan --cmake-dir)\".",
+        'them, given -DCMAKE_PREFIX_PATH="$(python -m torchspan --cmake-dir)".',
         example="torchspan build --prefix ~/torchspan --fc gfortran",
     )
     parser.add_argument(
