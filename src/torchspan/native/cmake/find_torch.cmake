@@ -23,19 +23,19 @@ endif()
 if(NOT torch_folder)
   execute_process(
     COMMAND ${TORCHSPAN_PYTHON} -c
-      "from importlib.util import find_spec; print(find_spec('torch').submodule_search_locations[0])"
+      "from importlib.util import find_spec; print(*find_spec('torch').submodule_search_locations)"
     OUTPUT_VARIABLE torch_folder ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(NOT EXISTS ${torch_folder}/lib/libtorch_cpu.so)
-    message(FATAL_ERROR "There is no torch beside torchspan, and ${TORCHSPAN_PYTHON} has none. Give "
-      "-DTORCHSPAN_PYTHON=, the Python that has torch, or -DTORCHSPAN_LIBTORCH=, the folder of one.")
+    message(FATAL_ERROR "There is no torch beside torchspan, and ${TORCHSPAN_PYTHON} has none. "
+      "Give -DTORCHSPAN_PYTHON=, a Python with torch, or -DTORCHSPAN_LIBTORCH=, torch's folder.")
   endif()
 endif()
 
 set(torch_version "")
 foreach(header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
   if(NOT torch_version AND EXISTS ${torch_folder}/include/${header})
-    file(STRINGS ${torch_folder}/include/${header} numbers REGEX "define TORCH_VERSION_M[A-Z]+ +[0-9]")
-    string(REGEX REPLACE ".*MAJOR +([0-9]+).*MINOR +([0-9]+).*" "\\1.\\2" torch_version "${numbers}")
+    file(STRINGS ${torch_folder}/include/${header} lines REGEX "TORCH_VERSION_M[A-Z]+ +[0-9]")
+    string(REGEX REPLACE ".*MAJOR +([0-9]+).*MINOR +([0-9]+).*" "\\1.\\2" torch_version "${lines}")
   endif()
 endforeach()
 if(torch_version AND torch_version VERSION_LESS 2.11)

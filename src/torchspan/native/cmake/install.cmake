@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What `torchspan build` puts under its prefix: libraries, header, modules, CMake and pkg-config files.
+# What `torchspan build` puts under its prefix: libraries, header, modules, and how to find them.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS torchspan EXPORT torchspan)
