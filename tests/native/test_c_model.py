@@ -231,3 +231,9 @@ def test_many_processes_fill_one_cache(c_program, mlp_file, tmp_path):
         assert out.startswith("0 "), out
     digests = {build.digest for build in torchspan.describe(mlp_file).builds}
     assert {each.name for each in folder.iterdir()} == digests
+
+
+@pytest.mark.parametrize("kind", ["mlp", "script"])
+@pytest.mark.parametrize("devices", ["cpu", "cpu:0,cpu:1"])
+def test_a_program_may_end_while_devices_work(run_c, model_file, kind, devices):
+    assert run_c("leave", model_file(kind), devices) == ["under way"]

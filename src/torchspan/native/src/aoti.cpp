@@ -5,6 +5,7 @@
 #include <torch/csrc/inductor/aoti_runtime/interface.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 
+#include <array>
 #include <mutex>
 
 #include "cache.hpp"
@@ -19,22 +20,30 @@ constexpr int on_cpu = 0;  // c10::DeviceType::CPU
 // Tensors that C owns until they are given away.
 class Handles {
  public:
-  explicit Handles(std::size_t count) : handles_(count, nullptr) {}
+  explicit Handles(std::size_t count) : count_(count) {
+    if (count > few_.size()) many_.resize(count);
+    handles_ = count > few_.size() ? many_.data() : few_.data();
+    give_away();
+  }
   ~Handles() {
-    for (AtenTensorHandle each : handles_) {
-      if (each != nullptr) aoti_torch_delete_tensor_object(each);
+    for (std::size_t index = 0; index < count_; ++index) {
+      if (handles_[index] != nullptr) aoti_torch_delete_tensor_object(handles_[index]);
     }
   }
   Handles(const Handles&) = delete;
   Handles& operator=(const Handles&) = delete;
 
-  AtenTensorHandle* data() { return handles_.data(); }
+  AtenTensorHandle* data() { return handles_; }
   AtenTensorHandle& operator[](std::size_t index) { return handles_[index]; }
-  std::size_t size() const { return handles_.size(); }
-  void give_away() { std::fill(handles_.begin(), handles_.end(), nullptr); }
+  std::size_t size() const { return count_; }
+  void give_away() { std::fill(handles_, handles_ + count_, nullptr); }
 
  private:
-  std::vector<AtenTensorHandle> handles_;
+  // Most models have a few, which then cost no allocation a call.
+  std::array<AtenTensorHandle, 8> few_;
+  std::vector<AtenTensorHandle> many_;
+  AtenTensorHandle* handles_;
+  std::size_t count_;
 };
 
 void require_torch(AOTITorchError code) {
