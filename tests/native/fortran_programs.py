@@ -31,9 +31,10 @@ def call(command, status=0, cwd=None, **environ):
 class Installed:
     """A prefix that `torchspan build` filled, and the programs compiled against it."""
 
-    def __init__(self, prefix, folder):
+    def __init__(self, prefix, folder, compiler):
         self.prefix = prefix
         self.folder = folder
+        self.compiler = compiler
 
     def compile(self, name, *options):
         """Compile a program of tests/native/fortran and return its path."""
@@ -42,8 +43,8 @@ class Installed:
             pkg = {"PKG_CONFIG_PATH": str(self.prefix / "lib" / "pkgconfig")}
             words = call(["pkg-config", "--cflags", "--libs", "torchspan-fortran"], **pkg).stdout
             sources = [SOURCES / "expectation.f90", SOURCES / f"{name}.f90"]
-            call(["gfortran", "-std=f2018", "-O2", "-J", self.folder, *options, *sources, "-o",
-                  target, *words.split()])  # fmt: skip
+            call([self.compiler, "-std=f2018", "-O2", *options, *sources, "-o", target,
+                  *words.split()], cwd=self.folder)  # fmt: skip
         return target
 
     def run(self, name, *arguments, status=0, options=(), **environ):
@@ -51,17 +52,17 @@ class Installed:
         return call([self.compile(name, *options), *arguments], status=status, **environ)
 
 
-def install(run_folder):
+def install(run_folder, compiler="gfortran"):
     """Build the library and install it, once for all processes of this run."""
-    for tool in ("gfortran", "pkg-config"):
+    for tool in (compiler, "pkg-config"):
         if shutil.which(tool) is None:
-            pytest.skip(f"{tool} is missing: sudo apt-get install gfortran pkg-config")
-    prefix = run_folder / "installed"
-    with (run_folder / "installed.lock").open("w") as handle:
+            pytest.skip(f"{tool} is missing: sudo apt-get install {tool}")
+    prefix = run_folder / f"installed-{compiler}"
+    with (run_folder / f"installed-{compiler}.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         if not (prefix / "lib" / "pkgconfig" / "torchspan-fortran.pc").exists():
             call([sys.executable, "-m", "torchspan", "build", "--prefix", prefix, "--fc",
-                  "gfortran", "--jobs", "2"])  # fmt: skip
+                  compiler, "--jobs", "2"])  # fmt: skip
     return prefix
 
 
