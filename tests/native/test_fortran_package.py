@@ -47,9 +47,7 @@ def test_a_python_without_torch_is_an_error_that_says_what_to_give(configure):
     if (CONFIG.parents[2] / "torch").exists():
         pytest.skip("torch lies beside torchspan")
     said = configure("-DTORCHSPAN_PYTHON=false", status=1)
-    assert (
-        "There is no torch beside torchspan, and false has none." in said
-    )
+    assert "There is no torch beside torchspan, and false has none." in said
 
 
 def test_a_folder_without_libtorch_is_an_error(configure, tmp_path):
