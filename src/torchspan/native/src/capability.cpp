@@ -36,7 +36,8 @@ int order(const std::string& level) {
 }
 
 bool fits(const Build& build, const Device& device) {
-  if (!device.on_cpu()) return true;  // torch's loader refuses code for another architecture
+  // What an accelerator can do is not asked here: torch says no more than its kind in C++.
+  if (!device.on_cpu()) return true;
   int needed = order(build.capability);
   return needed >= 0 && needed <= order(cpu_level());
 }
