@@ -16,10 +16,11 @@ from importlib import import_module
 
 from torchspan._errors import TorchspanError
 from torchspan._version import __version__
+from torchspan.cli.build import PrintCMakeDir
 
 __all__ = ["main"]
 
-COMMANDS = ("devices", "doctor", "describe", "export", "compile", "run", "launch")
+COMMANDS = ("devices", "doctor", "describe", "export", "compile", "run", "launch", "build")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,6 +38,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         epilog="'torchspan COMMAND --help' tells more about one command.",
     )
     parser.add_argument("--version", action="version", version=f"torchspan {__version__}")
+    parser.add_argument(
+        "--cmake-dir",
+        action=PrintCMakeDir,
+        nargs=0,
+        help="print what CMAKE_PREFIX_PATH needs for find_package(torchspan), and exit",
+    )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
         import_module(f"torchspan.cli.{name}").add_parser(subparsers)

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// A model file opened on one or many devices: check, split, run on all of them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "arguments.hpp"
+#include "replica.hpp"
+#include "request.hpp"
+
+namespace torchspan {
+
+class Model {
+ public:
+  Model(const std::string& path, const std::string& devices);
+
+  const std::string& json() const { return description_.json; }
+  int input_count() const;
+  int output_count() const;
+
+  // Run a call; on one device in this thread, without a worker.
+  void run(std::span<const tspan_array> inputs, std::span<const tspan_array> outputs);
+  // Start a call on the devices' workers.
+  std::shared_ptr<Request> submit(std::span<const tspan_array> inputs,
+                                  std::span<const tspan_array> outputs);
+
+ private:
+  void open_compiled(Archive& archive, const std::vector<Device>& devices);
+  void open_script(const std::string& path, const std::vector<Device>& devices);
+  bool nothing_to_do(const Call& call) const;
+
+  Description description_;
+  Checker checker_;
+  std::vector<std::unique_ptr<Replica>> replicas_;
+  std::atomic<unsigned> turn_ = 0;
+};
+
+}  // namespace torchspan

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""What the Fortran tests share: the library, installed once a run by `torchspan build`; programs
+compiled against it; models that tell one mistake from another."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import torchspan
+
+SOURCES = Path(__file__).parent / "fortran"
+KEPT = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMI"))}
+
+
+def call(command, status=0, cwd=None, **environ):
+    """Run a command and return what it did; its status must be this one."""
+    done = subprocess.run(
+        [str(word) for word in command], cwd=cwd, env={**KEPT, **environ},
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == status, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+class Installed:
+    """A prefix that `torchspan build` filled, and the programs compiled against it."""
+
+    def __init__(self, prefix, folder, compiler):
+        self.prefix = prefix
+        self.folder = folder
+        self.compiler = compiler
+
+    def compile(self, name, *options):
+        """Compile a program of tests/native/fortran and return its path."""
+        target = self.folder / name
+        if not target.exists():
+            pkg = {"PKG_CONFIG_PATH": str(self.prefix / "lib" / "pkgconfig")}
+            words = call(["pkg-config", "--cflags", "--libs", "torchspan-fortran"], **pkg).stdout
+            sources = [SOURCES / "expectation.f90", SOURCES / f"{name}.f90"]
+            call([self.compiler, "-std=f2018", "-O2", *options, *sources, "-o", target,
+                  *words.split()], cwd=self.folder)  # fmt: skip
+        return target
+
+    def run(self, name, *arguments, status=0, options=(), **environ):
+        """Compile and run a program."""
+        return call([self.compile(name, *options), *arguments], status=status, **environ)
+
+
+def install(run_folder, compiler="gfortran"):
+    """Build the library and install it, once for all processes of this run."""
+    for tool in (compiler, "pkg-config"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is missing: sudo apt-get install {tool}")
+    prefix = run_folder / f"installed-{compiler}"
+    with (run_folder / f"installed-{compiler}.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if not (prefix / "lib" / "pkgconfig" / "torchspan-fortran.pc").exists():
+            call([sys.executable, "-m", "torchspan", "build", "--prefix", prefix, "--fc",
+                  compiler, "--jobs", "2"])  # fmt: skip
+    return prefix
+
+
+class Twice(torch.nn.Module):
+    """Doubles numbers and negates truths, of every dtype and shape."""
+
+    def forward(self, x):
+        if x.dtype == torch.bool:
+            return x.logical_not()
+        return x + x
+
+
+class Order(torch.nn.Module):
+    """Adds 10 a column and 100 a row to (batch, row, column)."""
+
+    def forward(self, x):
+        columns = torch.arange(x.shape[2], dtype=x.dtype)
+        rows = torch.arange(x.shape[1], dtype=x.dtype)
+        return x + 10 * columns + 100 * rows[:, None]
+
+
+class PlusMinus(torch.nn.Module):
+    """Two inputs, two outputs."""
+
+    def forward(self, a, b):
+        return a + b, a - b
+
+
+class Raising(torch.nn.Module):
+    """Fails while it runs."""
+
+    def forward(self, x):
+        if x.numel() > 0:
+            raise ValueError("failed on purpose")
+        return x
+
+
+class SimpleNet(torch.nn.Module):
+    """Doubles five numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(5, 5, bias=False)
+        with torch.no_grad():
+            self.linear.weight.copy_(2 * torch.eye(5))
+
+    def forward(self, x):
+        return self.linear(x)
+
+
+def write_models(folder):
+    """Write every model; those by torch alone say nothing of their inputs."""
+    folder.mkdir(exist_ok=True)
+    scripts = {"twice": Twice(), "raising": Raising(), "order": Order()}
+    for name, module in scripts.items():
+        torch.jit.script(module).save(folder / f"{name}.pt")
+    for form in ("pt", "pt2"):
+        torchspan.save(SimpleNet(), folder / f"simplenet.{form}", torch.ones(2, 5))
+    pair = (torch.ones(4, 3), torch.ones(4, 3))
+    torchspan.save(PlusMinus(), folder / "plus_minus.pt", pair)
+    whole = (folder / "simplenet.pt").read_bytes()
+    (folder / "truncated.pt").write_bytes(whole[: len(whole) // 2])
+    return folder

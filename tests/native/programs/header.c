@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* The header needs nothing but itself, and the library is the one that it describes. */
+#include "torchspan.h"
+
+#include <stdio.h>
+
+int main(void) {
+  printf("%s %d %d '%s'\n", tspan_version(), tspan_abi_version(), TSPAN_ABI_VERSION,
+         tspan_last_error());
+  return 0;
+}
