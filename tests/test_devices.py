@@ -209,7 +209,7 @@ def test_rank_reads_the_launcher_when_no_placement_is_given(monkeypatch):
         monkeypatch.setenv(name, value)
     assert names(devices("rank")) == ["cuda:2"]
     monkeypatch.delenv("WORLD_SIZE")
-    with pytest.raises(PlacementError, match="WORLD_SIZE missing"):
+    with pytest.raises(PlacementError, match="WORLD_SIZE is missing"):
         devices("rank")
 
 

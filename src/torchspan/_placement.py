@@ -17,7 +17,7 @@ from typing import Any
 
 from torchspan._errors import PlacementError
 
-__all__ = ["Placement", "find_placement"]
+__all__ = ["Placement", "find_placement", "read_launchers"]
 
 
 @dataclass(frozen=True)
@@ -55,25 +55,28 @@ def find_placement(environ: Mapping[str, str] | None = None) -> Placement:
             other.
     """
     environ = os.environ if environ is None else environ
-    begun: dict[str, Any] | None = None
-    for row in _launchers():
-        if not any(name in environ for name in row["marks"]) or _is_alone(row, environ):
-            continue
-        if not _missing(row, environ):
-            return _read(row, environ)
-        begun = begun or row
-    if begun is None:
+    rows = [
+        row
+        for row in read_launchers()
+        if any(name in environ for name in row["marks"]) and not _is_alone(row, environ)
+    ]
+    if not rows:
         return Placement()
+    begun = min(rows, key=lambda row: len(_missing(row, environ)))
+    if not _missing(begun, environ):
+        return _read(begun, environ)
     there = [f"{name}={environ[name]}" for name in begun["marks"] if name in environ]
+    missing = _missing(begun, environ)
     raise PlacementError(
         f"the variables of {begun['name']} are half set: {', '.join(there)}, but "
-        f"{' and '.join(_missing(begun, environ))} missing. Start the program with its launcher, "
-        "or set or unset all of them."
+        f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing. Start the "
+        "program with its launcher, or set or unset all of them."
     )
 
 
 @cache
-def _launchers() -> list[dict[str, Any]]:
+def read_launchers() -> list[dict[str, Any]]:
+    """The rows of the table of launchers, the innermost first."""
     text = resources.files("torchspan").joinpath("launchers.json").read_text(encoding="utf-8")
     rows: list[dict[str, Any]] = json.loads(text)["launchers"]
     return rows
@@ -103,10 +106,12 @@ def _read(row: Mapping[str, Any], environ: Mapping[str, str]) -> Placement:
     whole = f"rank {rank} of {size}, local rank {local_rank}"
     if local_size is not None:
         whole += f" of {local_size}"
-    if rank >= size or local_rank >= (size if local_size is None else local_size):
+    most = size if local_size is None else min(size, local_size)
+    if rank >= size or local_rank >= most or (local_size or 0) > size:
         raise PlacementError(
             f"the variables of {row['name']} contradict each other: {whole}; a rank must be "
-            "smaller than its size. Start the program with its launcher."
+            "smaller than its size, and no host has more ranks than there are. Start the program "
+            "with its launcher."
         )
     job = ".".join(environ[name] for name in row["job"] if name in environ)
     return Placement(rank, size, local_rank, local_size, row["name"], job or None)

@@ -52,8 +52,8 @@ class Failure:
             return f"{who} was ended by SIGTERM: its launcher or batch system stopped it"
         if self.kind == "gone":
             return (
-                f"{who}{self.text} went away without a word: it was killed, it crashed, or its host "
-                "cannot be reached. Look at its own output, and on its host for a process killed "
-                "for lack of memory"
+                f"{who}{self.text} went away without a word: it was killed, it crashed, or its "
+                "host cannot be reached. Look at its own output, and on its host for a process "
+                "killed for lack of memory"
             )
         return f"{who} failed with {self.text}"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from torchspan._errors import RankError
-from torchspan._placement import Placement, _launchers
+from torchspan._placement import Placement, read_launchers
 from torchspan._world._spoke import Endpoint
 
 __all__ = ["JobFile", "find_launching_process"]
@@ -125,7 +125,7 @@ def find_launching_process(placement: Placement) -> str | None:
     starts Python in turn, or a container's starter, which shows nothing. None where the system
     does not tell.
     """
-    row = next((row for row in _launchers() if row["name"] == placement.launcher), None)
+    row = next((row for row in read_launchers() if row["name"] == placement.launcher), None)
     marks = [] if row is None else [f"{name}=".encode() for name in row["rank"]]
     process, found = os.getppid(), None
     while process > 0:
