@@ -2,6 +2,7 @@
 // Read rank, size and local rank from the launcher's variables, by the table that Python reads.
 #include "placement.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -79,11 +80,14 @@ Placement read_row(const Json& row) {
   } else if (place.size == 1) {
     place.local_size = 1;
   }
-  if (place.rank >= place.size || place.local_rank >= place.local_size.value_or(place.size)) {
+  const int most = std::min(place.size, place.local_size.value_or(place.size));
+  if (place.rank >= place.size || place.local_rank >= most ||
+      place.local_size.value_or(0) > place.size) {
     fail(TSPAN_ERROR_PLACEMENT, "the variables of ", place.launcher,
          " contradict each other: rank ", place.rank, " of ", place.size, ", local rank ",
          place.local_rank, place.local_size ? say(" of ", *place.local_size) : "",
-         "; a rank must be smaller than its size. Start the program with its launcher.");
+         "; a rank must be smaller than its size, and no host has more ranks than there are. Start "
+         "the program with its launcher.");
   }
   return place;
 }
@@ -93,22 +97,25 @@ Placement read_row(const Json& row) {
   for (const Json& name : row.at("marks").list()) {
     if (is_set(name)) there.push_back(say(name.text(), "=", std::getenv(name.text().c_str())));
   }
+  const std::vector<std::string> lacking = missing(row);
   fail(TSPAN_ERROR_PLACEMENT, "the variables of ", row.at("name").text(),
-       " are half set: ", join(there, ", "), ", but ", join(missing(row), " and "),
+       " are half set: ", join(there, ", "), ", but ", join(lacking, " and "),
+       lacking.size() == 1 ? " is" : " are",
        " missing. Start the program with its launcher, or set or unset all of them.");
 }
 
 }  // namespace
 
 Placement find_placement() {
+  // The first of the rows that lack the fewest values.
   const Json* begun = nullptr;
   for (const Json& row : rows()) {
     if (first_set(row.at("marks")) == nullptr || is_alone(row)) continue;
-    if (missing(row).empty()) return read_row(row);
-    if (begun == nullptr) begun = &row;
+    if (begun == nullptr || missing(row).size() < missing(*begun).size()) begun = &row;
   }
-  if (begun != nullptr) fail_half_set(*begun);
-  return {};
+  if (begun == nullptr) return {};
+  if (!missing(*begun).empty()) fail_half_set(*begun);
+  return read_row(*begun);
 }
 
 }  // namespace torchspan
