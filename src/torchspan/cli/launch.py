@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
         ArgumentError: The options do not go together.
-        RankError: There is no mpiexec.
+        RankError: There is no mpiexec, or torchrun's hosts did not meet.
     """
     if arguments.mpi:
         if arguments.nnodes or arguments.rdzv:
@@ -141,9 +141,10 @@ def _run_mpiexec(command: Sequence[str]) -> int:
 
 
 def _run_torchrun(words: Sequence[str], count: int) -> int:
+    from torch.distributed import run as torchrun
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-    from torch.distributed import run as torchrun
+    from torch.distributed.elastic.rendezvous.api import RendezvousError
 
     if "OMP_NUM_THREADS" not in os.environ:
         os.environ["OMP_NUM_THREADS"] = str(max(1, usable_cores() // count))
@@ -155,6 +156,11 @@ def _run_torchrun(words: Sequence[str], count: int) -> int:
         how = f"exit status {status}" if status >= 0 else f"signal {-status}"
         print(f"torchspan: rank {rank} was the first to fail, with {how}", file=sys.stderr)
         return status if status >= 0 else 128 - status
+    except RendezvousError as error:
+        raise RankError(
+            f"the hosts did not meet, or lost each other: {error} Look at what the other hosts "
+            "printed, and whether --rdzv can be reached from all of them."
+        ) from error
     except SignalException as error:
         print(f"torchspan: the ranks were ended by signal {int(error.sigval)}", file=sys.stderr)
         return 128 + int(error.sigval)
