@@ -17,9 +17,7 @@ def main():
 
         whole = world.all_reduce(part)
         devices = world.gather(str(world.device))
-        world.print(
-            f"pi is {whole.item():.4f}, from {world.size} ranks on {', '.join(devices or ())}"
-        )
+        world.print(f"pi is {whole.item():.4f}, computed on {', '.join(devices or ())}")
 
 
 if __name__ == "__main__":

@@ -57,13 +57,21 @@ def by_slurm(hosts, *words, **environ):
 def test_the_ranks_example_under_torchrun(hosts):
     ended = [one.end() for one in torchrun(hosts, PI)]
     assert [one.status for one in ended] == [0, 0], ended
-    assert "pi is 3.1416, from 2 ranks on cpu:0, cpu:0\n" in ended[0].output + ended[1].output
+    assert "pi is 3.1416, computed on cpu:0, cpu:0\n" in ended[0].output + ended[1].output
+
+
+def test_the_ranks_example_under_launch(hosts):
+    where = f"{hosts[0].name}:29400"
+    words = (sys.executable, "-m", "torchspan", "launch", "-n", 2, "--nnodes", 2, "--rdzv", where)
+    ended = [one.end() for one in [host.start(*words, PI) for host in hosts]]
+    assert [one.status for one in ended] == [0, 0], ended
+    assert "computed on cpu:0, cpu:0, cpu:0, cpu:0\n" in ended[0].output + ended[1].output
 
 
 def test_the_ranks_example_under_open_mpi(hosts):
     ended = mpirun(hosts, 3, PI).end()
     assert ended.status == 0, ended
-    assert ended.output == "pi is 3.1416, from 3 ranks on cpu:0, cpu:0, cpu:0\n"
+    assert ended.output == "pi is 3.1416, computed on cpu:0, cpu:0, cpu:0\n"
 
 
 def test_the_mpi_example_under_open_mpi(hosts, tmp_path):
