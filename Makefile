@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Each of these sets up .venv by itself the first time; PYTHON=python3.12 chooses the Python.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format ranks hosts bench docs clean
+.PHONY: help setup demo test check format gpu ranks hosts bench docs clean
 bin := .venv/bin
+header := src/torchspan/native/include/torchspan.h
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -18,10 +19,16 @@ test: setup ## every test
 
 check: setup ## format, lint, types, sizes
 	$(bin)/ruff format --check . && $(bin)/ruff check . && $(bin)/mypy
+	$(bin)/clang-format --dry-run --Werror $$(git ls-files '*.[ch]' '*.[ch]pp')
+	$(CC) -std=c11 -Wall -Wextra -pedantic -Werror -fsyntax-only -x c $(header)
 	$(bin)/python tools/style.py
 
 format: setup ## put every file into the house format
 	$(bin)/ruff format . && $(bin)/ruff check --fix .
+	$(bin)/clang-format -i $$(git ls-files '*.[ch]' '*.[ch]pp')
+
+gpu: setup ## the tests that need an accelerator
+	$(bin)/python -m pytest -m gpu $(ARGS)
 
 ranks: setup ## the tests that run on 1, 2 and 3 ranks
 	tools/ranks

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 TOOLS = ["bash", "cat", "cksum", "dirname", "env", "flock", "id", "mkdir", "mktemp", "cp", "rm"]
-COMPILERS = ["g++", "gfortran", "mpiexec", "mpifort", "ssh"]
+COMPILERS = ["g++", "gfortran", "mpiexec", "mpifort", "pkg-config", "ssh"]
 
 PYTHON = f"""#!/bin/bash
 case "$*" in

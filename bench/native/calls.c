@@ -9,10 +9,10 @@
 
 enum { ROUNDS = 31 };
 
-int plain_open(const char *path, float *input, int64_t rows, int64_t width);
-void plain_run(float *output);
+int plain_open(const char* path, float* input, int64_t rows, int64_t width);
+void plain_run(float* output);
 
-static tspan_model *model;
+static tspan_model* model;
 static tspan_array in, out;
 
 static double now(void) {
@@ -35,21 +35,21 @@ static double time_calls(void (*call)(void), int calls) {
   return (now() - start) / calls;
 }
 
-static int compare(const void *left, const void *right) {
-  double a = *(const double *)left, b = *(const double *)right;
+static int compare(const void* left, const void* right) {
+  double a = *(const double*)left, b = *(const double*)right;
   return (a > b) - (a < b);
 }
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
   if (count != 5) return 1;
   const int64_t width = atoll(arguments[3]), rows = atoll(arguments[4]);
   const int64_t shape[2] = {rows, width};
   double span[ROUNDS], plain[ROUNDS];
-  in = (tspan_array){calloc((size_t)(rows * width), 4), {1, 0}, 2, {TSPAN_FLOAT, 32, 1},
-                     shape, NULL, 0};
+  in = (tspan_array){
+      calloc((size_t)(rows * width), 4), {1, 0}, 2, {TSPAN_FLOAT, 32, 1}, shape, NULL, 0};
   out = in;
   out.data = calloc((size_t)(rows * width), 4);
-  for (int64_t i = 0; i < rows * width; i++) ((float *)in.data)[i] = (float)(i % 31) / 31;
+  for (int64_t i = 0; i < rows * width; i++) ((float*)in.data)[i] = (float)(i % 31) / 31;
   if (tspan_model_load(arguments[1], "cpu", &model) != TSPAN_OK ||
       !plain_open(arguments[2], in.data, rows, width)) {
     fprintf(stderr, "cannot open: %s\n", tspan_last_error());

@@ -8,12 +8,15 @@ import shutil
 import sys
 from pathlib import Path
 
+from native import find_native_rows
 from row import Row
+from surrogate import COLUMNS, LEVELS
 from table import format_table
 
 import torchspan
 
 HERE = Path(__file__).resolve().parent
+NATIVE = Path("build", "native")
 MPI = "sudo apt-get install openmpi-bin openssh-client"
 
 
@@ -31,6 +34,7 @@ def find_rows():
         Row("plain PyTorch", surrogate),
         Row("one device", [*on_devices, devices[0]]),
         Row("all devices", [*on_devices, ",".join(devices)]),
+        *find_native_rows(NATIVE.resolve(), devices, LEVELS, COLUMNS),
         Row("2 ranks, torchrun", torchrun, ranks=2),
         Row("2 ranks, mpiexec", mpiexec, ranks=2, install=MPI),
     ]

@@ -22,6 +22,7 @@ class Row:
     command: list[str]
     ranks: int = 1
     install: str = ""
+    raw: bool = False  # writes heating.bin, numbers alone
     where: str = ""
     call: str = ""
     difference: str = ""
@@ -32,7 +33,8 @@ class Row:
         if shutil.which(self.command[0]) is None:
             self.where = f"skipped: {self.command[0]} is missing; {self.install}"
             return
-        (folder / "heating.npy").unlink(missing_ok=True)
+        for name in ("heating.npy", "heating.bin"):
+            (folder / name).unlink(missing_ok=True)
         print(f"{self.name} ...", flush=True)
         environ = os.environ | share_machine(self.ranks)
         done = subprocess.run(self.command, cwd=folder, env=environ, text=True, stdout=PIPE)
@@ -40,7 +42,11 @@ class Row:
         if done.returncode or said is None:
             self.where, self.failed = f"failed with status {done.returncode}; see above", True
             return
-        heating, reference = (np.load(folder / f"{name}.npy") for name in ("heating", "reference"))
+        reference = np.load(folder / "reference.npy")
+        if self.raw:
+            heating = np.fromfile(folder / "heating.bin", np.float32).reshape(reference.shape)
+        else:
+            heating = np.load(folder / "heating.npy")
         largest = float(np.abs(heating - reference).max())
         self.where, self.call, self.difference = said[1], f"{said[2]} ms", f"{largest:.1e}"
         self.failed = not largest <= TOLERANCE

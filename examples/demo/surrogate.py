@@ -41,6 +41,7 @@ def main():
     with torch.inference_mode():
         heating = report("cpu", lambda: model(columns))
     np.save("columns.npy", columns.numpy())
+    columns.numpy().tofile("columns.bin")  # for the programs in Fortran and C
     np.save("reference.npy", heating.numpy())
     np.save("heating.npy", heating.numpy())
 

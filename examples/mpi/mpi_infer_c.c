@@ -10,12 +10,12 @@ static void check(tspan_status status) {
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static void show(const char *what, int rank, const float *v) {
+static void show(const char* what, int rank, const float* v) {
   printf("%s on rank %d: [%5.1f,%5.1f,%5.1f,%5.1f,%5.1f]\n", what, rank, v[0], v[1], v[2], v[3],
          v[4]);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   float x[5], y[5];
   const int64_t shape[2] = {1, 5};
   tspan_array input = {.data = x,
@@ -35,7 +35,7 @@ int main(int argc, char **argv) {
 
   for (int j = 0; j < 5; j++) x[j] = (float)(rank + j);
   show("input", rank, x);
-  tspan_model *net;
+  tspan_model* net;
   check(tspan_model_load(argv[1], "rank", &net));
   check(tspan_model_run(net, &input, 1, &output, 1));
   show("output", rank, y);

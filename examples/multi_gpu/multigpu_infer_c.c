@@ -13,7 +13,7 @@ static void check(tspan_status status) {
   exit(1);
 }
 
-static tspan_array row(float *data) {
+static tspan_array row(float* data) {
   return (tspan_array){.data = data,
                        .device = {.type = 1},
                        .ndim = 2,
@@ -21,16 +21,16 @@ static tspan_array row(float *data) {
                        .shape = shape};
 }
 
-static void show(const char *what, int i, const float *v) {
+static void show(const char* what, int i, const float* v) {
   printf("%s on device %d: [%5.1f,%5.1f,%5.1f,%5.1f,%5.1f]\n", what, i, v[0], v[1], v[2], v[3],
          v[4]);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   float x[2][5], y[2][5];
   char device[32];
-  tspan_model *nets[2];
-  tspan_request *requests[2];
+  tspan_model* nets[2];
+  tspan_request* requests[2];
   if (argc != 3) {
     fprintf(stderr, "usage: multigpu_infer_c DEVICE_TYPE MODEL\n");
     return 2;

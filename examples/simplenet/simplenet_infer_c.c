@@ -10,7 +10,7 @@ static void check(tspan_status status) {
   exit(1);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   float x[5] = {0, 1, 2, 3, 4}, y[5];
   const int64_t shape[2] = {1, 5};
   tspan_array input = {.data = x,
@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
     return 2;
   }
 
-  tspan_model *net;
+  tspan_model* net;
   check(tspan_model_load(argv[1], "cpu", &net));
   check(tspan_model_run(net, &input, 1, &output, 1));
   printf("%5.1f,%5.1f,%5.1f,%5.1f,%5.1f\n", y[0], y[1], y[2], y[3], y[4]);

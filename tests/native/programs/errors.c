@@ -4,27 +4,27 @@
  * MODEL takes float32 (batch, 64) and gives the same; BAD raises for any input. */
 #include "raw.h"
 
-static tspan_model *model;
+static tspan_model* model;
 static float input[2 * 64], output[2 * 64];
 static int64_t shape[2] = {2, 64};
 
-static tspan_array array_of(float *data) {
+static tspan_array array_of(float* data) {
   tspan_array array = {data, {1, 0}, 2, {TSPAN_FLOAT, 32, 1}, shape, NULL, 0};
   return array;
 }
 
-static void report(const char *what, tspan_status status) {
+static void report(const char* what, tspan_status status) {
   printf("%s|%d|%s\n", what, status, status == TSPAN_OK ? "" : tspan_last_error());
 }
 
-static void load(const char *what, const char *path, const char *devices) {
-  tspan_model *opened = (tspan_model *)&shape;
+static void load(const char* what, const char* path, const char* devices) {
+  tspan_model* opened = (tspan_model*)&shape;
   tspan_status status = tspan_model_load(path, devices, &opened);
   report(what, status);
   if (opened != NULL) stop("a handle came out of a load that failed");
 }
 
-static void run(const char *what, tspan_array in, tspan_array out) {
+static void run(const char* what, tspan_array in, tspan_array out) {
   report(what, tspan_model_run(model, &in, 1, &out, 1));
 }
 
@@ -76,10 +76,10 @@ static void give_wrong_outputs(void) {
 
 static void give_null(void) {
   const tspan_array in = array_of(input), out = array_of(output);
-  tspan_request *request;
-  const char *json;
+  tspan_request* request;
+  const char* json;
   int number;
-  tspan_model *none;
+  tspan_model* none;
   report("null load", tspan_model_load(NULL, "cpu", &none));
   report("null model", tspan_model_load("x", "cpu", NULL));
   report("null run", tspan_model_run(NULL, &in, 1, &out, 1));
@@ -93,10 +93,10 @@ static void give_null(void) {
   report("null close", tspan_model_close(NULL));
 }
 
-static void raise_inside(const char *path, const char *devices) {
+static void raise_inside(const char* path, const char* devices) {
   const tspan_array in = array_of(input), out = array_of(output);
-  tspan_model *bad;
-  tspan_request *request;
+  tspan_model* bad;
+  tspan_request* request;
   if (tspan_model_load(path, devices, &bad) != TSPAN_OK) stop(tspan_last_error());
   report("raise run", tspan_model_run(bad, &in, 1, &out, 1));
   report("raise submit", tspan_model_submit(bad, &in, 1, &out, 1, &request));
@@ -104,7 +104,7 @@ static void raise_inside(const char *path, const char *devices) {
   report("raise close", tspan_model_close(bad));
 }
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
   if (count != 3) stop("errors MODEL BAD.pt");
   for (int i = 0; i < 2 * 64; i++) output[i] = -1.0f;
   load("missing", "no/such/file.pt2", "cpu");

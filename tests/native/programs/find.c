@@ -4,7 +4,7 @@
 
 #include "torchspan.h"
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
   for (int i = 1; i < count; i++) {
     tspan_device devices[4];
     size_t found = 0, again = 0;

@@ -4,13 +4,13 @@
 
 enum { ROWS = 20000, WIDTH = 64 };
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
   if (count != 3) stop("leave MODEL DEVICES");
   const int64_t shape[2] = {ROWS, WIDTH};
   tspan_array in = {calloc(ROWS * WIDTH, 4), {1, 0}, 2, {TSPAN_FLOAT, 32, 1}, shape, NULL, 0};
   tspan_array out = in;
-  tspan_model *model;
-  tspan_request *request;
+  tspan_model* model;
+  tspan_request* request;
   int done = 1;
   out.data = calloc(ROWS * WIDTH, 4);
   if (tspan_model_load(arguments[1], arguments[2], &model) != TSPAN_OK) stop(tspan_last_error());

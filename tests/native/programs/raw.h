@@ -18,14 +18,14 @@ typedef struct raw {
   tspan_array array;
 } raw;
 
-static inline void stop(const char *what) {
+static inline void stop(const char* what) {
   fprintf(stderr, "%s\n", what);
   exit(2);
 }
 
-static inline void read_dtype(tspan_array *array, const char *name) {
+static inline void read_dtype(tspan_array* array, const char* name) {
   static const struct {
-    const char *prefix;
+    const char* prefix;
     uint8_t kind;
   } kinds[] = {{"float", TSPAN_FLOAT}, {"int", TSPAN_INT},         {"uint", TSPAN_UINT},
                {"bool", TSPAN_BOOL},   {"complex", TSPAN_COMPLEX}, {"bfloat", TSPAN_BFLOAT}};
@@ -42,18 +42,18 @@ static inline void read_dtype(tspan_array *array, const char *name) {
 }
 
 /* Take an argument apart and make its memory; `load` says whether the file is read. */
-static inline void raw_open(raw *opened, const char *argument, int load) {
+static inline void raw_open(raw* opened, const char* argument, int load) {
   char text[640], *part;
   int64_t elements = 1;
   memset(opened, 0, sizeof *opened);
   snprintf(text, sizeof text, "%s", argument);
   part = strtok(text, ":");
   snprintf(opened->path, sizeof opened->path, "%s", part);
-  tspan_array *array = &opened->array;
+  tspan_array* array = &opened->array;
   array->device.type = 1;
   read_dtype(array, strtok(NULL, ":"));
   part = strtok(NULL, ":");
-  char *order = strtok(NULL, ":");
+  char* order = strtok(NULL, ":");
   for (; part && *part; part += strspn(part, "x")) {
     opened->shape[array->ndim++] = strtoll(part, &part, 10);
     elements *= opened->shape[array->ndim - 1];
@@ -71,13 +71,13 @@ static inline void raw_open(raw *opened, const char *argument, int load) {
   array->data = malloc(opened->bytes + 1);
   memset(array->data, 0x7f, opened->bytes);
   if (!load) return;
-  FILE *file = fopen(opened->path, "rb");
+  FILE* file = fopen(opened->path, "rb");
   if (!file || fread(array->data, 1, opened->bytes, file) != opened->bytes) stop(opened->path);
   fclose(file);
 }
 
-static inline void raw_write(const raw *opened) {
-  FILE *file = fopen(opened->path, "wb");
+static inline void raw_write(const raw* opened) {
+  FILE* file = fopen(opened->path, "wb");
   if (!file || fwrite(opened->array.data, 1, opened->bytes, file) != opened->bytes) {
     stop(opened->path);
   }

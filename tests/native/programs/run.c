@@ -13,8 +13,8 @@ static void require(tspan_status status) {
   exit(0);
 }
 
-static void submit(tspan_model *model, size_t inputs, size_t outputs) {
-  tspan_request *request;
+static void submit(tspan_model* model, size_t inputs, size_t outputs) {
+  tspan_request* request;
   tspan_array copies[MOST_ARRAYS];
   memcpy(copies, arrays, sizeof copies);
   require(tspan_model_submit(model, copies, inputs, copies + inputs, outputs, &request));
@@ -25,7 +25,7 @@ static void submit(tspan_model *model, size_t inputs, size_t outputs) {
   require(tspan_request_wait(request));
 }
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
   if (count < 4) stop("run MODEL DEVICES run|submit IN... -- OUT...");
   size_t number = 0, inputs = 0;
   int loading = 1;
@@ -40,8 +40,8 @@ int main(int count, char **arguments) {
     number++;
   }
   size_t outputs = number - inputs;
-  tspan_model *model;
-  const char *json;
+  tspan_model* model;
+  const char* json;
   int takes, gives;
   require(tspan_model_load(arguments[1], arguments[2], &model));
   require(tspan_model_describe(model, &json));

@@ -6,26 +6,26 @@
 
 enum { THREADS = 10, CALLS = 50, ROWS = 7, WIDTH = 64 };
 
-static tspan_model *model;
+static tspan_model* model;
 static const char *path, *devices;
 static float expected[THREADS][ROWS * WIDTH];
 
-static void fill(int thread, float *input) {
+static void fill(int thread, float* input) {
   for (int i = 0; i < ROWS * WIDTH; i++) input[i] = (float)((i * (thread + 3)) % 17) / 17;
 }
 
-static tspan_status run(tspan_model *opened, float *input, float *output, int64_t width) {
+static tspan_status run(tspan_model* opened, float* input, float* output, int64_t width) {
   const int64_t shape[2] = {ROWS, WIDTH}, given[2] = {ROWS, width};
   const tspan_array in = {input, {1, 0}, 2, {TSPAN_FLOAT, 32, 1}, given, NULL, 0};
   const tspan_array out = {output, {1, 0}, 2, {TSPAN_FLOAT, 32, 1}, shape, NULL, 0};
   return tspan_model_run(opened, &in, 1, &out, 1);
 }
 
-static void *work(void *argument) {
+static void* work(void* argument) {
   int thread = (int)(intptr_t)argument;
   float input[ROWS * WIDTH], output[ROWS * WIDTH];
   char message[512];
-  tspan_model *own;
+  tspan_model* own;
   fill(thread, input);
   if (tspan_model_load(path, devices, &own) != TSPAN_OK) return "a load failed";
   for (int call = 0; call < CALLS; call++) {
@@ -42,7 +42,7 @@ static void *work(void *argument) {
   return tspan_model_close(own) == TSPAN_OK ? NULL : "a close failed";
 }
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
   if (count != 3) stop("threads MODEL DEVICES");
   pthread_t threads[THREADS];
   float input[ROWS * WIDTH];
@@ -54,13 +54,13 @@ int main(int count, char **arguments) {
     if (run(model, input, expected[i], WIDTH) != TSPAN_OK) stop(tspan_last_error());
   }
   for (int i = 0; i < THREADS; i++) {
-    if (pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i)) stop("no thread");
+    if (pthread_create(&threads[i], NULL, work, (void*)(intptr_t)i)) stop("no thread");
   }
   for (int i = 0; i < THREADS; i++) {
-    void *said;
+    void* said;
     pthread_join(threads[i], &said);
     if (said == NULL) continue;
-    printf("%s\n", (const char *)said);
+    printf("%s\n", (const char*)said);
     wrong = 1;
   }
   /* Left open on purpose: workers must end by themselves when the program does. */

@@ -12,7 +12,7 @@
 /* Tells an array of array_type from an array of a user's own type. */
 #define MARK INT64_C(0x746f726368737061)
 
-void tspan_fortran_capture(const CFI_cdesc_t *from, captured_array *to) {
+void tspan_fortran_capture(const CFI_cdesc_t* from, captured_array* to) {
   to->mark = MARK;
   to->data = from->base_addr;
   to->element_size = (int64_t)from->elem_len;
@@ -29,23 +29,23 @@ static int find_kind(int32_t type, int64_t size) {
   if (type == CFI_type_Bool && size == 1) return TSPAN_BOOL;
   if (type == CFI_type_float || type == CFI_type_double) return TSPAN_FLOAT;
   if (type == CFI_type_float_Complex || type == CFI_type_double_Complex) return TSPAN_COMPLEX;
-  if (size <= 8 && (type == CFI_type_int8_t || type == CFI_type_int16_t ||
-                    type == CFI_type_int32_t || type == CFI_type_int64_t ||
-                    type == CFI_type_signed_char || type == CFI_type_short ||
-                    type == CFI_type_int || type == CFI_type_long || type == CFI_type_long_long))
+  if (size <= 8 &&
+      (type == CFI_type_int8_t || type == CFI_type_int16_t || type == CFI_type_int32_t ||
+       type == CFI_type_int64_t || type == CFI_type_signed_char || type == CFI_type_short ||
+       type == CFI_type_int || type == CFI_type_long || type == CFI_type_long_long))
     return TSPAN_INT;
   return -1;
 }
 
-static int is_empty(const captured_array *from) {
+static int is_empty(const captured_array* from) {
   for (int i = 0; i < from->rank; i++)
     if (from->extent[i] == 0) return 1;
   return 0;
 }
 
 /* Judge an array and give it its C form. */
-static int32_t view(const captured_array *from, tspan_array *to, viewed_array *memory,
-                    const char *role, size_t number) {
+static int32_t view(const captured_array* from, tspan_array* to, viewed_array* memory,
+                    const char* role, size_t number) {
   const int kind = find_kind(from->type, from->element_size);
   if (kind < 0)
     return tspan_fortran_fail(
@@ -85,14 +85,13 @@ static int32_t view(const captured_array *from, tspan_array *to, viewed_array *m
 }
 
 /* Whether an argument is an array of array_type, or one. */
-static int is_list(const CFI_cdesc_t *argument) {
+static int is_list(const CFI_cdesc_t* argument) {
   if (argument->elem_len != sizeof(captured_array) || argument->rank > 1) return 0;
   if (argument->rank == 1 && argument->dim[0].extent < 1) return 1;
-  return argument->base_addr != NULL &&
-         ((const captured_array *)argument->base_addr)->mark == MARK;
+  return argument->base_addr != NULL && ((const captured_array*)argument->base_addr)->mark == MARK;
 }
 
-static int32_t make_room(array_list *list) {
+static int32_t make_room(array_list* list) {
   list->arrays = list->few_arrays;
   list->views = list->few_views;
   if (list->count <= sizeof list->few_arrays / sizeof *list->few_arrays) return TSPAN_OK;
@@ -104,7 +103,7 @@ static int32_t make_room(array_list *list) {
                             list->count);
 }
 
-int32_t tspan_fortran_list(array_list *list, const CFI_cdesc_t *argument, const char *role) {
+int32_t tspan_fortran_list(array_list* list, const CFI_cdesc_t* argument, const char* role) {
   captured_array one;
   const int several = is_list(argument);
   list->count = several && argument->rank == 1 ? (size_t)argument->dim[0].extent : 1;
@@ -112,9 +111,9 @@ int32_t tspan_fortran_list(array_list *list, const CFI_cdesc_t *argument, const 
   if (room != TSPAN_OK) return room;
   if (!several) tspan_fortran_capture(argument, &one);
   for (size_t i = 0; i < list->count; i++) {
-    const char *place = argument->base_addr;
+    const char* place = argument->base_addr;
     if (several && argument->rank == 1) place += (CFI_index_t)i * argument->dim[0].sm;
-    const captured_array *from = several ? (const captured_array *)place : &one;
+    const captured_array* from = several ? (const captured_array*)place : &one;
     const int32_t status = view(from, &list->arrays[i], &list->views[i], role, i + 1);
     if (status != TSPAN_OK) {
       tspan_fortran_list_free(list);
@@ -124,7 +123,7 @@ int32_t tspan_fortran_list(array_list *list, const CFI_cdesc_t *argument, const 
   return TSPAN_OK;
 }
 
-void tspan_fortran_list_free(array_list *list) {
+void tspan_fortran_list_free(array_list* list) {
   if (list->arrays != list->few_arrays) free(list->arrays);
   if (list->views != list->few_views) free(list->views);
   list->arrays = NULL;

@@ -7,7 +7,7 @@
 
 static _Thread_local char own_message[512];
 
-int32_t tspan_fortran_fail(int32_t status, const char *format, ...) {
+int32_t tspan_fortran_fail(int32_t status, const char* format, ...) {
   va_list values;
   va_start(values, format);
   vsnprintf(own_message, sizeof own_message, format, values);
@@ -20,6 +20,6 @@ int32_t tspan_fortran_pass(int32_t status) {
   return status;
 }
 
-const char *tspan_fortran_message(void) {
+const char* tspan_fortran_message(void) {
   return own_message[0] != '\0' ? own_message : tspan_last_error();
 }

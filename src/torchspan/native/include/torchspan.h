@@ -25,24 +25,24 @@ extern "C" {
 /* What went wrong; the numbers are those of the Python exceptions' codes. */
 typedef enum tspan_status {
   TSPAN_OK = 0,
-  TSPAN_ERROR = 1,              /* anything that has no code of its own */
-  TSPAN_ERROR_ARGUMENT = 2,     /* a value does not fit: its dtype, shape, number or meaning */
-  TSPAN_ERROR_DEVICE = 3,       /* a device is unknown or not there */
-  TSPAN_ERROR_PLACEMENT = 4,    /* the launcher's variables contradict each other */
-  TSPAN_ERROR_MODEL_FILE = 5,   /* a model file is missing, damaged, too new, or does not fit */
-  TSPAN_ERROR_MODEL = 6,        /* the model itself failed while it ran */
-  TSPAN_ERROR_MEMORY = 7,       /* a device or the host ran out of memory */
-  TSPAN_ERROR_RANK = 8,         /* another rank failed */
-  TSPAN_ERROR_BUILD = 9,        /* a compiler failed */
-  TSPAN_ERROR_CHECKPOINT = 10   /* a checkpoint is missing or damaged */
+  TSPAN_ERROR = 1,            /* anything that has no code of its own */
+  TSPAN_ERROR_ARGUMENT = 2,   /* a value does not fit: its dtype, shape, number or meaning */
+  TSPAN_ERROR_DEVICE = 3,     /* a device is unknown or not there */
+  TSPAN_ERROR_PLACEMENT = 4,  /* the launcher's variables contradict each other */
+  TSPAN_ERROR_MODEL_FILE = 5, /* a model file is missing, damaged, too new, or does not fit */
+  TSPAN_ERROR_MODEL = 6,      /* the model itself failed while it ran */
+  TSPAN_ERROR_MEMORY = 7,     /* a device or the host ran out of memory */
+  TSPAN_ERROR_RANK = 8,       /* another rank failed */
+  TSPAN_ERROR_BUILD = 9,      /* a compiler failed */
+  TSPAN_ERROR_CHECKPOINT = 10 /* a checkpoint is missing or damaged */
 } tspan_status;
 
 /* This thread's message for its last call that failed; empty before that. It stays valid until this
  * thread's next call that fails. */
-const char *tspan_last_error(void);
+const char* tspan_last_error(void);
 
 /* The library's version, such as "0.1.0". */
-const char *tspan_version(void);
+const char* tspan_version(void);
 
 /* TSPAN_ABI_VERSION as the library was compiled with it. */
 int tspan_abi_version(void);
@@ -59,7 +59,7 @@ typedef struct tspan_placement {
 } tspan_placement;
 
 /* Read this process's placement from its launcher's variables; MPI need not be initialised. */
-tspan_status tspan_placement_find(tspan_placement *placement);
+tspan_status tspan_placement_find(tspan_placement* placement);
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
@@ -74,35 +74,35 @@ typedef struct tspan_device {
  * At most `capacity` of them are written to `devices`, which may be NULL if `capacity` is 0;
  * `*count` is how many there are. A device that is not there is an error that lists those that
  * are. */
-tspan_status tspan_devices_find(const char *spec, tspan_device *devices, size_t capacity,
-                                size_t *count);
+tspan_status tspan_devices_find(const char* spec, tspan_device* devices, size_t capacity,
+                                size_t* count);
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
 
 /* An array of the caller's, laid out as DLPack's DLTensor, to which it may be cast and back. */
 typedef enum tspan_kind { /* DLPack's DLDataTypeCode */
-  TSPAN_INT = 0,
-  TSPAN_UINT = 1,
-  TSPAN_FLOAT = 2,
-  TSPAN_BFLOAT = 4,
-  TSPAN_COMPLEX = 5,
-  TSPAN_BOOL = 6
+                          TSPAN_INT = 0,
+                          TSPAN_UINT = 1,
+                          TSPAN_FLOAT = 2,
+                          TSPAN_BFLOAT = 4,
+                          TSPAN_COMPLEX = 5,
+                          TSPAN_BOOL = 6
 } tspan_kind;
 
 typedef struct tspan_array {
-  void *data;
+  void* data;
   struct {
     int32_t type; /* DLPack's DLDeviceType: 1 is the CPU, 2 is CUDA, 8 Metal, 10 ROCm, 14 oneAPI */
     int32_t index;
   } device;
   int32_t ndim;
   struct {
-    uint8_t kind; /* a tspan_kind */
-    uint8_t bits; /* of one element; a complex number's two parts together */
+    uint8_t kind;   /* a tspan_kind */
+    uint8_t bits;   /* of one element; a complex number's two parts together */
     uint16_t lanes; /* 1 */
   } dtype;
-  const int64_t *shape;   /* ndim sizes, the slowest varying first if the array is in C order */
-  const int64_t *strides; /* in elements, one a dimension; NULL for an array in C order */
+  const int64_t* shape;   /* ndim sizes, the slowest varying first if the array is in C order */
+  const int64_t* strides; /* in elements, one a dimension; NULL for an array in C order */
   uint64_t byte_offset;   /* from data to the first element */
 } tspan_array;
 
@@ -115,37 +115,37 @@ typedef struct tspan_request tspan_request;
  *
  * A .pt2 file needs a build for each kind of device; where there is none the error names the
  * command that adds it. */
-tspan_status tspan_model_load(const char *path, const char *devices, tspan_model **model);
+tspan_status tspan_model_load(const char* path, const char* devices, tspan_model** model);
 
 /* Wait for what is under way and free a model; NULL is fine. */
-tspan_status tspan_model_close(tspan_model *model);
+tspan_status tspan_model_close(tspan_model* model);
 
 /* What the model says of itself, as JSON: inputs, outputs, builds, versions. The text belongs to
  * the model. docs/architecture.md has its form. */
-tspan_status tspan_model_describe(const tspan_model *model, const char **json);
+tspan_status tspan_model_describe(const tspan_model* model, const char** json);
 
 /* How many inputs and outputs a call has; -1 for what the file does not say. */
-tspan_status tspan_model_counts(const tspan_model *model, int *inputs, int *outputs);
+tspan_status tspan_model_counts(const tspan_model* model, int* inputs, int* outputs);
 
 /* Run a batch. Rows (the first dimension) are split over the devices, which work at the same time.
  *
  * Inputs and outputs are checked against the file's description before anything runs; results are
  * written into the memory of `outputs`, which must have their dtypes and shapes. A layout that the
  * model cannot take is copied, never misread. */
-tspan_status tspan_model_run(tspan_model *model, const tspan_array *inputs, size_t input_count,
-                             const tspan_array *outputs, size_t output_count);
+tspan_status tspan_model_run(tspan_model* model, const tspan_array* inputs, size_t input_count,
+                             const tspan_array* outputs, size_t output_count);
 
 /* Start a batch and return at once: the host computes on while devices work. Arrays' memory must
  * stay as it is until the request is done; the descriptions themselves are copied. */
-tspan_status tspan_model_submit(tspan_model *model, const tspan_array *inputs, size_t input_count,
-                                const tspan_array *outputs, size_t output_count,
-                                tspan_request **request);
+tspan_status tspan_model_submit(tspan_model* model, const tspan_array* inputs, size_t input_count,
+                                const tspan_array* outputs, size_t output_count,
+                                tspan_request** request);
 
 /* Whether a request is done (1) or not (0); the request goes on existing. */
-tspan_status tspan_request_test(tspan_request *request, int *done);
+tspan_status tspan_request_test(tspan_request* request, int* done);
 
 /* Wait for a request, free it, and give the status that the run would have given. */
-tspan_status tspan_request_wait(tspan_request *request);
+tspan_status tspan_request_wait(tspan_request* request);
 
 #ifdef __cplusplus
 }
