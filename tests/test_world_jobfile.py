@@ -88,6 +88,22 @@ def test_remove_leaves_the_file_of_a_later_meeting_alone(tmp_path):
     second.remove()
 
 
+def test_old_leftovers_of_any_job_are_swept_and_what_lives_is_not(tmp_path):
+    other = Placement(0, 2, 0, 2, "openmpi", "job-2")
+    living = make(tmp_path, other)
+    living.write(HERE)
+    leftover, young = (tmp_path / f"{make(tmp_path).path.name}{end}" for end in (".7", ".8"))
+    leftover.touch()
+    young.touch()
+    for path in (leftover, living.path):
+        os.utime(path, (1, 1))
+    writer = make(tmp_path)
+    writer.write(HERE)
+    writer.remove()
+    assert set(tmp_path.iterdir()) == {living.path, young}
+    living.remove()
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to somebody else")
 def test_a_file_of_somebody_else_is_not_read(tmp_path):
     writer = make(tmp_path)

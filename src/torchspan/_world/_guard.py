@@ -35,7 +35,10 @@ PATIENCE_SECONDS = 20.0
 
 _GRACE_SECONDS = 0.5
 _AFTERMATH_SECONDS = 5.0
-_COMMUNICATION = re.compile(r"gloo|nccl|xccl|connection|socket|store", re.IGNORECASE)
+_COMMUNICATION = re.compile(
+    r"\b(gloo|nccl|xccl|c10d|TCPStore)\b|broken pipe|connection (closed|reset|refused|was)",
+    re.IGNORECASE,
+)
 _armed: weakref.WeakSet[Guard] = weakref.WeakSet()
 
 
@@ -58,6 +61,7 @@ class Guard:
         self._pid = os.getpid()
         self._delivered = threading.Event()
         self._delivered_at = 0.0
+        self._handling = threading.Lock()
         self._failing = False
         self._poked = False
         self._exiting = False
@@ -164,9 +168,11 @@ class Guard:
 
     def _end_this_rank(self, failure: Failure) -> None:
         log.info("%s; ending this rank too", failure.describe())
-        if signal.getsignal(signal.SIGTERM) == self._on_signal:
-            self._poked = True
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+        with self._handling:
+            # Not once the handler is gone: the signal would end the process.
+            if signal.getsignal(signal.SIGTERM) == self._on_signal:
+                self._poked = True
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
         self._free()
         if not self._delivered.wait(PATIENCE_SECONDS):
             self._end_process(failure)
@@ -219,8 +225,9 @@ class Guard:
 
     def _restore_handler(self) -> None:
         main = threading.current_thread() is threading.main_thread()
-        if main and signal.getsignal(signal.SIGTERM) == self._on_signal:
-            signal.signal(signal.SIGTERM, self._previous_handler)
+        with self._handling:
+            if main and signal.getsignal(signal.SIGTERM) == self._on_signal:
+                signal.signal(signal.SIGTERM, self._previous_handler)
 
     def _on_unhandled(
         self, kind: type[BaseException], exception: BaseException, trace: TracebackType | None

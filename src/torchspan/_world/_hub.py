@@ -73,7 +73,7 @@ class Hub(Line):
     def reached_at(self) -> str | None:
         """The address at which ranks of other hosts found this one; None where there are none."""
         own = set(outside_addresses())
-        for peer in self._peers.values():
+        for peer in list(self._peers.values()):
             if _plain(peer.wire.connection.getpeername()[0]) not in own:
                 return _plain(peer.wire.connection.getsockname()[0])
         return None
@@ -178,7 +178,7 @@ class Hub(Line):
             self._spread(Failure(message["rank"], message["what"], message["text"]))
             return True
         if kind == "ask":
-            return peer.wire.send("left", ranks=self._left)
+            return peer.wire.send("left", ranks=dict(self._left))
         with self._changed:
             if kind == "facts":
                 peer.facts = message["facts"]
@@ -195,7 +195,8 @@ class Hub(Line):
         if not (known and isinstance(rank, int) and 0 < rank < self.size):
             return False
         peer.rank, peer.about = rank, str(message.get("about", ""))
-        self._peers[rank] = peer
+        with self._changed:
+            self._peers[rank] = peer
         return peer.wire.send("welcome")
 
     def _lose(self, rank: int, about: str) -> None:

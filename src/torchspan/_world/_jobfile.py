@@ -28,6 +28,7 @@ __all__ = ["JobFile", "find_launching_process"]
 
 _FOLDERS = ("/dev/shm", "/tmp")
 _PROCESSES = Path("/proc")
+_LONG_SECONDS = 3600.0
 
 
 class JobFile:
@@ -53,6 +54,7 @@ class JobFile:
         Raises:
             RankError: Somebody else owns a file of this name.
         """
+        self._sweep()
         draft = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         self._descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
@@ -100,6 +102,15 @@ class JobFile:
                 )
             time.sleep(pause)
             pause = min(2 * pause, 0.2)
+
+    def _sweep(self) -> None:
+        """Remove what killed runs of this user left here long ago."""
+        for path in self.path.parent.glob(f"torchspan-{os.getuid()}-*"):
+            with contextlib.suppress(OSError), path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                if status.st_uid == os.getuid() and time.time() - status.st_mtime > _LONG_SECONDS:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                    path.unlink()
 
     def _read_once(self) -> dict[str, Any] | None:
         try:
