@@ -79,6 +79,13 @@ def test_a_rank_that_left_is_named_by_those_that_still_wait_for_it():
     assert "Every rank must take part in each of them" in ended.errors
 
 
+def test_a_rank_that_waits_in_a_group_of_the_programs_own_is_freed_too():
+    ended = fail("torchrun", 2, 1, "raise", "group")
+    assert_told(ended, 0, 1, "raise")
+    seconds = float(re.search(r"rank 0: \w+ after ([\d.]+) s", ended.output)[1])
+    assert seconds < 15
+
+
 def test_a_rank_that_nothing_can_interrupt_is_ended_as_a_last_resort():
     ended = fail("torchrun", 2, 1, "raise", "stuck")
     assert_told(ended, 0, 1, "raise")

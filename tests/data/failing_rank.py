@@ -25,11 +25,13 @@ def fail(how: str) -> None:
         raise KeyboardInterrupt
 
 
-def work(what: str, world: torchspan.World) -> None:
+def work(what: str, world: torchspan.World, own: dist.ProcessGroup | None) -> None:
     if what == "reduce":
         world.all_reduce(torch.ones(4))
     elif what == "torch":
         dist.all_reduce(torch.ones(4))
+    elif what == "group":
+        dist.all_reduce(torch.ones(4), group=own)
     elif what == "sleep":
         time.sleep(60)
     elif what == "compute":
@@ -44,6 +46,7 @@ def work(what: str, world: torchspan.World) -> None:
 
 
 def run(world: torchspan.World, failing: int, how: str, what: str) -> None:
+    own = dist.new_group() if what == "group" else None
     world.barrier()
     print(f"rank {world.rank} begins", flush=True)
     started = time.monotonic()
@@ -52,7 +55,7 @@ def run(world: torchspan.World, failing: int, how: str, what: str) -> None:
             time.sleep(0.3)
             fail(how)
             time.sleep(60)
-        work(what, world)
+        work(what, world, own)
         print(f"rank {world.rank} noticed nothing", flush=True)
     except (torchspan.RankError, RuntimeError) as error:
         seconds = time.monotonic() - started
