@@ -48,13 +48,16 @@ class Running:
         """Press Ctrl-C: the signal goes to the whole group, as from a terminal."""
         os.killpg(self.process.pid, signal.SIGINT)
 
-    def wait_for(self, text: str) -> None:
-        """Read the output until a line holds ``text``."""
+    def wait_for(self, text: str, times: int = 1) -> None:
+        """Read the output until ``text`` has come so many times."""
         assert self.process.stdout is not None
+        found = 0
         for line in self.process.stdout:
-            if text in line:
+            found += line.count(text)
+            if found >= times:
                 return
-        raise AssertionError(f"{text!r} was never printed")
+        ended = self.end()
+        pytest.fail(f"{text!r} came {found} times of {times}:\n{ended.errors}")
 
     def end(self, seconds: float = 120) -> Ended:
         """Wait until it ends; one that hangs is killed and fails the test."""

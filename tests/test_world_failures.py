@@ -95,8 +95,7 @@ def test_a_rank_that_nothing_can_interrupt_is_ended_as_a_last_resort():
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_ctrl_c_ends_all_ranks_in_a_few_lines(launcher):
     running = launch(launcher, 2, PROGRAM, 9, "none", "sleep", "with")
-    running.wait_for("rank 0 begins")
-    running.wait_for("rank 1 begins")
+    running.wait_for("begins", times=2)
     running.interrupt()
     ended = running.end(30)
     own = [line for line in ended.errors.splitlines() if "torchspan" in line]

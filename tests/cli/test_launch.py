@@ -150,8 +150,7 @@ def test_the_status_is_the_failed_ranks_and_there_is_no_stack(mpi, how, status):
 def test_ctrl_c_ends_all_without_a_stack(mpi):
     words = [str(DATA / "failing_rank.py"), "9", "none", "sleep", "with"]
     running = Running([*LAUNCH, "-n", "2", *mpi, *words])
-    running.wait_for("begins")
-    running.wait_for("begins")
+    running.wait_for("begins", times=2)
     running.interrupt()
     ended = running.end(40)
     assert ended.status == 128 + signal.SIGINT

@@ -115,8 +115,8 @@ def test_a_rank_that_fails_on_the_other_host_ends_this_one(hosts, how):
 
 def test_a_host_that_is_cut_off_ends_the_ranks_on_both_sides(hosts):
     running = by_slurm(hosts, FAILING, 9, "none", "sleep", "with")
-    for rank, one in enumerate(running):
-        one.wait_for(f"rank {rank} begins")
+    for one in running:
+        one.wait_for("begins")
     hosts[0].ip("link", "set", hosts[0].cable, "down")
     try:
         ended = [one.end(40) for one in running]

@@ -52,12 +52,14 @@ class Guard:
 
     Attributes:
         close: As given; the world puts itself in its place.
+        last_words: Called before a signal ends this process, for what must not be left behind.
     """
 
     def __init__(self, line: Line, free: Callable[[], None], close: Callable[[], None]) -> None:
         self.line = line
         self._free = free
         self.close = close
+        self.last_words: Callable[[], None] = lambda: None
         self._pid = os.getpid()
         self._delivered = threading.Event()
         self._delivered_at = 0.0
@@ -220,6 +222,7 @@ class Guard:
             if os.getpid() == self._pid and self.line.failure is None:
                 self._failing = True
                 self.line.report(Failure(self.line.rank, "terminated"))
+                self.last_words()
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 

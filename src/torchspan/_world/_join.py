@@ -97,7 +97,7 @@ def _begin(placement: Placement, device: DeviceSpec, backend: str | None, deadli
     _meetings += 1
     log.info("rank %d met the others by %s", placement.rank, meeting.way)
     line, session = meeting.line, Session(meeting.store)
-    member = Membership(line, session)
+    member = Membership(line, session, meeting.tidy)
     try:
         if meeting.store is None and isinstance(line, Hub):
             session.serve_store(placement.size, one_host=line.one_host)
@@ -112,8 +112,7 @@ def _begin(placement: Placement, device: DeviceSpec, backend: str | None, deadli
         member.give_up(error)
         raise
     finally:
-        if meeting.file is not None:
-            meeting.file.remove()
+        meeting.tidy()
     log.info("%s over %s, because %s", plan["backend"], interface or "its default", plan["why"])
     return member.open_world(placement, own)
 

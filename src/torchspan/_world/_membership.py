@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torchspan._devices import Device, DeviceSpec, parse_devices
 from torchspan._errors import ArgumentError, RankError, TorchspanError
 from torchspan._placement import Placement
@@ -24,13 +26,17 @@ class Membership:
     Args:
         line: The line to the other ranks.
         session: What this process sets up for the world.
+        last_words: Removes what must not be left behind should a signal end this process.
     """
 
-    def __init__(self, line: Line, session: Session) -> None:
+    def __init__(
+        self, line: Line, session: Session, last_words: Callable[[], None] = lambda: None
+    ) -> None:
         self._line = line
         self._session = session
         self._left = False
         self._guard = Guard(line, session.free, self.leave)
+        self._guard.last_words = last_words
         self._guard.arm()
 
     def decide(

@@ -47,6 +47,11 @@ class Meeting:
     store: Any = None
     file: JobFile | None = None
 
+    def tidy(self) -> None:
+        """Remove what only served to meet."""
+        if self.file is not None:
+            self.file.remove()
+
 
 def choose_way(placement: Placement, environ: Mapping[str, str]) -> tuple[str, list[str]]:
     """Choose how rank 0 is found.
