@@ -87,7 +87,7 @@ class BuildShelf:
             for build in self._description.builds
             if build.device == device.torch.type and build.precision == precision
         ]
-        builds = _order([build for build in wanted if fits(build.capability, device)])
+        builds = _choose([build for build in wanted if fits(build.capability, device)])
         if any(build.max_batch is None for build in builds):
             return CompiledRunner(self._open_all(builds, device), form, precision)
         if wanted and not builds:
@@ -120,10 +120,16 @@ class BuildShelf:
         return self._opened[key]
 
 
-def _order(builds: Sequence[Build]) -> list[Build]:
-    """Builds for one batch size before those for any, better capabilities before lesser ones."""
+def _choose(builds: Sequence[Build]) -> list[Build]:
+    """One build for each range of batches, of the best capability; that for any batch last.
+
+    The others stay packed: each would take the weights' memory once more.
+    """
     ranked: Mapping[str, int] = {"avx512": 0, "avx2": 1, "neon": 1}
-    return sorted(builds, key=lambda each: (each.max_batch is None, ranked.get(each.capability, 2)))
+    chosen: dict[tuple[int, int | None], Build] = {}
+    for build in sorted(builds, key=lambda each: ranked.get(each.capability, 2)):
+        chosen.setdefault((build.min_batch, build.max_batch), build)
+    return sorted(chosen.values(), key=lambda each: each.max_batch is None)
 
 
 def _unfit(path: Path, wanted: Sequence[Build], device: Device) -> str:
