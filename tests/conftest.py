@@ -65,7 +65,8 @@ def model_file(run_folder: Path) -> Callable[[str], Path]:
         with _locked(run_folder / f"{name}.lock"):
             if not path.exists():
                 entry = zoo.ZOO[name]
-                torchspan.save(entry.make(), path, entry.example(), **entry.options)
+                options = {"tuned": False, **entry.options}
+                torchspan.save(entry.make(), path, entry.example(), **options)
         return path
 
     return find

@@ -20,7 +20,7 @@ pytestmark = [
 def both_file(tmp_path_factory):
     """The MLP with builds for the CPU and for this accelerator."""
     path = tmp_path_factory.mktemp("both") / "both.pt2"
-    torchspan.save(ZOO["mlp"].make(), path, torch.rand(1, 64), devices=("cpu", KIND))
+    torchspan.save(ZOO["mlp"].make(), path, torch.rand(1, 64), devices=("cpu", KIND), tuned=False)
     return path
 
 

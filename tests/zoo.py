@@ -83,6 +83,7 @@ ZOO = {
         lambda: torch.rand(1, 64),
         {"static_batches": (1,), "input_names": ("x",), "output_names": ("y",)},
     ),
+    "tuned": Entry("tuned.pt2", seeded(_mlp), lambda: torch.rand(1, 64), {"tuned": True}),
     "columns": Entry(
         "columns.pt2",
         seeded(Columns),

@@ -37,14 +37,19 @@ def test_a_build_is_added_and_printed(torchspan_command, model_file):
 
 def test_every_option_reaches_the_compiler(torchspan_command, model_file, compiled):
     path = model_file("mlp")
-    words = ("--static-batch", "1", "--static-batch", "8", "--precision", "bfloat16")
+    words = ("--no-tune", "--static-batch", "1", "--static-batch", "8", "--precision", "bfloat16")
     done = torchspan_command("compile", path, "--device", "cpu:0", "--cpu", "avx2", *words)
     assert done.status == 0
     assert compiled == [
         (
             str(path),
             "cpu:0",
-            {"cpu": "avx2", "static_batches": [1, 8], "precision": "bfloat16"},
+            {
+                "cpu": "avx2",
+                "static_batches": [1, 8],
+                "tuned": False,
+                "precision": "bfloat16",
+            },
         )
     ]
     assert done.err == "torchspan: compiling nothing\n"
@@ -55,7 +60,7 @@ def test_a_build_that_comes_out_the_same_is_said(torchspan_command, model_file, 
     done = torchspan_command("compile", path)
     assert done.out == f"{path} held these builds already; they came out the same.\n"
     assert compiled[0][1:] == (
-        "cpu", {"cpu": None, "static_batches": [], "precision": "float32"},
+        "cpu", {"cpu": None, "static_batches": [], "tuned": True, "precision": "float32"},
     )  # fmt: skip
 
 

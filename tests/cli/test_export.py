@@ -53,7 +53,8 @@ def test_a_class_and_its_weights_become_a_model_file(torchspan_command, nets):
     }  # fmt: skip
     save_file(weights, "w.safetensors")
     options = ("--arg", "hidden=6", "--weights", "w.safetensors", "--output-names", "y", "--check")
-    done = torchspan_command("export", "nets.py:Net", "-o", "net.pt2", "--example", "1x5", *options)
+    words = ("export", "nets.py:Net", "-o", "net.pt2", "--example", "1x5", "--no-tune")
+    done = torchspan_command(*words, *options)
     assert done.status == 0, done.err
     wrote, compared = done.out.splitlines()
     assert wrote == "wrote net.pt2"
@@ -85,7 +86,7 @@ def test_every_option_reaches_the_file(torchspan_command, nets, saved):
     words += ["--example", "field=2x3x4", "--example", "grid=4:float32", "--devices", "cpu"]
     words += ["--input-names", "f,g", "--output-names", "a, b", "--shared", "grid", "--cpu", "avx2"]
     words += ["--dynamic", "field:1=nx", "--dynamic", "field:2=ny", "--dynamic", "grid:0=ny"]
-    words += ["--static-batch", "1", "--static-batch", "8"]
+    words += ["--static-batch", "1", "--static-batch", "8", "--no-tune"]
     done = torchspan_command(*words)
     assert (done.status, done.out) == (0, "wrote two.bin\n")
     ((model, path, example, options),) = saved
@@ -99,6 +100,7 @@ def test_every_option_reaches_the_file(torchspan_command, nets, saved):
         "dynamic_batch": True,
         "dynamic": {"field": {1: "nx", 2: "ny"}, "grid": {0: "ny"}},
         "static_batches": [1, 8],
+        "tuned": False,
         "input_names": ["f", "g"],
         "output_names": ["a", "b"],
         "shared": ["grid"],

@@ -120,7 +120,7 @@ def write_models(folder):
     for name, module in scripts.items():
         torch.jit.script(module).save(folder / f"{name}.pt")
     for form in ("pt", "pt2"):
-        torchspan.save(SimpleNet(), folder / f"simplenet.{form}", torch.ones(2, 5))
+        torchspan.save(SimpleNet(), folder / f"simplenet.{form}", torch.ones(2, 5), tuned=False)
     pair = (torch.ones(4, 3), torch.ones(4, 3))
     torchspan.save(PlusMinus(), folder / "plus_minus.pt", pair)
     whole = (folder / "simplenet.pt").read_bytes()

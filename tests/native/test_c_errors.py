@@ -65,7 +65,7 @@ class Touchy(torch.nn.Module):
 @pytest.fixture(scope="module")
 def touchy_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("touchy") / "touchy.pt"
-    torchspan.save(Touchy(), path, torch.full((2, 64), -2.0))
+    torchspan.save(Touchy(), path, torch.full((2, 64), -2.0), tuned=False)
     return path
 
 

@@ -138,7 +138,7 @@ def test_dtypes(run_model, tmp_path):
     tensors = tuple(map(torch.from_numpy, inputs))
     expected = [each.numpy() for each in Every()(*tensors)]
     path = tmp_path / "every.pt2"
-    torchspan.save(Every(), path, tensors)
+    torchspan.save(Every(), path, tensors, tuned=False)
     given = run_model(path, "cpu", inputs, expected)
     for one, other in zip(given, expected, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -159,7 +159,7 @@ def test_torchscript_of_several_outputs(run_model, tmp_path):
     draw = np.random.default_rng(6)
     x, y = draw.random((4, 3)), draw.random(5)
     path = tmp_path / "held.pt"
-    torchspan.save(Held(), path, (torch.from_numpy(x), torch.from_numpy(y)))
+    torchspan.save(Held(), path, (torch.from_numpy(x), torch.from_numpy(y)), tuned=False)
     expected = [x + y.sum(), (x * 4).astype(np.int64).T]
     given = run_model(path, "cpu", [x, y], expected)
     np.testing.assert_allclose(given[0], expected[0])

@@ -28,6 +28,7 @@ __all__ = [
     "fits",
     "gains",
     "generating_for",
+    "replaced",
 ]
 
 
@@ -123,11 +124,17 @@ def generating_for(level: CpuLevel | None) -> Iterator[None]:
     # Not loaded with the package: Inductor takes a second to import.
     from torch._inductor import config, cpp_builder, cpu_vec_isa
 
-    kinds = {"avx512": cpu_vec_isa.VecAVX512, "avx2": cpu_vec_isa.VecAVX2}
+    class PlainAVX512(cpu_vec_isa.VecAVX512):
+        """What every CPU of the level has; asked for its truth, torch's own adds bfloat16."""
+
+        def __bool__(self) -> bool:  # type: ignore[override]
+            return True
+
+    kinds = {"avx512": PlainAVX512, "avx2": cpu_vec_isa.VecAVX2}
     only = [kinds[level.name]()] if level.name in kinds else []
     with ExitStack() as stack:
         if level.machine == "x86_64":
-            stack.enter_context(_replaced(cpu_vec_isa, "valid_vec_isa_list", lambda: only))
+            stack.enter_context(replaced(cpu_vec_isa, "valid_vec_isa_list", lambda: only))
         if hasattr(config.cpp, "march"):
             stack.enter_context(config.patch({"cpp.march": level.march}))
         else:
@@ -140,7 +147,7 @@ def generating_for(level: CpuLevel | None) -> Iterator[None]:
                     march if flag == "march=native" else flag for flag in compile_flags
                 ], link_flags
 
-            stack.enter_context(_replaced(cpp_builder, "_get_optimization_cflags", cflags))
+            stack.enter_context(replaced(cpp_builder, "_get_optimization_cflags", cflags))
         yield
 
 
@@ -155,7 +162,8 @@ def gains(device: Device, precision: str) -> bool:
 
 
 @contextmanager
-def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
+def replaced(module: Any, name: str, value: Any) -> Iterator[None]:
+    """Have ``module`` hold another value under ``name`` for a while."""
     original = getattr(module, name)
     setattr(module, name, value)
     try:

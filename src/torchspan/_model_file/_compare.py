@@ -76,8 +76,8 @@ def compare_build(
                 raise BuildError(
                     f"the build {target} gives wrong results: output {index} differs from "
                     f"eager by {error:.1e} (relative 2-norm; at most {most:.0e} is right) at batch "
-                    f"{rows}. Nothing was written. This is torch's compiler being wrong for this "
-                    "model: try another batch in the example, dynamic_batch=False, or format='pt'."
+                    f"{rows}. This is torch's compiler being wrong for this model: try another "
+                    "batch in the example, dynamic_batch=False, or format='pt'."
                 )
     return worst
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import inspect
 import tempfile
 import threading
-from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from torchspan import _accelerator
 from torchspan._aoti import open_build
-from torchspan._devices import Device
 from torchspan._errors import BuildError
 from torchspan._log import log, timed
 from torchspan._model_file._archive import (
@@ -27,60 +26,25 @@ from torchspan._model_file._archive import (
     place_files,
     quiet_torch,
 )
-from torchspan._model_file._capability import (
-    device_capability,
-    find_level,
-    fits,
-    generating_for,
-)
+from torchspan._model_file._capability import find_level, fits, generating_for, replaced
 from torchspan._model_file._compare import compare_build
 from torchspan._model_file._description import Build
 from torchspan._model_file._example import Example
-from torchspan._model_file._program import export_program, first_line, fixed_rows, move_program
+from torchspan._model_file._program import (
+    count_weights,
+    export_program,
+    first_line,
+    fixed_rows,
+    move_program,
+)
+from torchspan._model_file._target import Target, compiler_options
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-__all__ = ["Target", "build_checked", "compile_build"]
+__all__ = ["build_checked", "compile_build"]
 
 _compiling = threading.Lock()
-
-
-@dataclass(frozen=True)
-class Target:
-    """What a build is made for.
-
-    Attributes:
-        device: A device of the kind; the build runs on all of that kind and capability.
-        cpu: The CPU level to build for; None for this machine's own. CPU builds only.
-        precision: ``"float32"`` for the model's own arithmetic, ``"bfloat16"`` or ``"tf32"``.
-        rows: The one batch size to build for; None for any.
-    """
-
-    device: Device
-    cpu: str | None = None
-    precision: str = "float32"
-    rows: int | None = None
-
-    @property
-    def kind(self) -> str:
-        """The kind of device that really computes."""
-        return self.device.torch.type
-
-    @property
-    def capability(self) -> str:
-        """What the device must be able to do."""
-        return find_level(self.cpu).name if self.kind == "cpu" else device_capability(self.device)
-
-    @property
-    def name(self) -> str:
-        """What the build is called in its file."""
-        parts = [self.kind, self.capability]
-        if self.precision != "float32":
-            parts.append(self.precision)
-        if self.rows is not None:
-            parts.append(f"b{self.rows}")
-        return "-".join(parts)
 
 
 def compile_build(program: ExportedProgram, example: Example, target: Target) -> BuildFiles:
@@ -91,11 +55,11 @@ def compile_build(program: ExportedProgram, example: Example, target: Target) ->
     """
     with timed("compiled build %s", target.name):
         moved, shown = _prepare(program, example, target)
-        options: dict[str, Any] = {"aot_inductor.package": True, "cpp.dynamic_threads": True}
+        options = compiler_options(target, count_weights(program))
         level = find_level(target.cpu) if target.kind == "cpu" else None
         tf32 = _accelerator.tf32(target.kind) if target.precision == "tf32" else nullcontext()
         try:
-            with _compiling, torch.no_grad(), quiet_torch(), generating_for(level), tf32:
+            with _compiling, torch.no_grad(), quiet_inductor(), generating_for(level), tf32:
                 files: Any = torch._inductor.aot_compile(
                     moved.module(), shown.positional, shown.by_keyword, options=options
                 )
@@ -135,6 +99,21 @@ def build_checked(
             target.rows,
         )
     return BuildFiles(replace(built.build, error=error), built.files)
+
+
+@contextmanager
+def quiet_inductor() -> Iterator[None]:
+    """Keep torch's warnings, and what Inductor prints of the kernels it tries, from users."""
+    from torch._inductor import select_algorithm
+
+    with quiet_torch(), ExitStack() as stack:
+        for name, value in (
+            ("PRINT_AUTOTUNE", False),
+            ("_log_autotune_choices_stats", lambda *_, **__: None),
+        ):
+            if hasattr(select_algorithm, name):
+                stack.enter_context(replaced(select_algorithm, name, value))
+        yield
 
 
 class _Autocast(nn.Module):

@@ -9,6 +9,7 @@ name appears) or null where nothing is known.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -56,7 +57,7 @@ class Build:
         capability: What the device must be able to do: ``"avx512"``, ``"9.0"``.
         precision: What it computes in: ``"float32"`` is the model's own.
         min_batch: The smallest batch it is meant for.
-        max_batch: The largest batch it is meant for; None for any.
+        max_batch: The largest batch it is meant for; None where there is none.
         torch: The version of torch that compiled it.
         digest: SHA-256 over its files' names and bytes.
         error: How far it was from eager when it was made (relative 2-norm); None if not compared.
@@ -77,6 +78,16 @@ class Build:
     def purpose(self) -> tuple[object, ...]:
         """What it was made for; of two builds for the same, one is enough."""
         return self.device, self.capability, self.precision, self.min_batch, self.max_batch
+
+    @property
+    def for_any(self) -> bool:
+        """Whether it is meant for every batch, the empty one included."""
+        return self.min_batch == 0 and self.max_batch is None
+
+    @property
+    def breadth(self) -> float:
+        """How many sizes of batch it is meant for: of two that take a batch, the narrower wins."""
+        return math.inf if self.max_batch is None else self.max_batch - self.min_batch
 
     def takes(self, rows: int) -> bool:
         """Whether a batch of ``rows`` is within its range."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 __all__ = [
+    "count_weights",
     "describe_outputs",
     "describe_program",
     "describe_tensor",
@@ -34,6 +35,7 @@ __all__ = [
     "input_values",
     "measure_row_bytes",
     "move_program",
+    "multiplies_by",
     "run_flat",
 ]
 
@@ -162,6 +164,23 @@ def measure_row_bytes(program: ExportedProgram) -> int:
         ends[last.get(node, index)] = ends.get(last.get(node, index), 0) + size
         live -= ends.pop(index, 0)
     return most
+
+
+def count_weights(program: ExportedProgram) -> int:
+    """How many numbers the model's parameters and buffers are."""
+    return sum(value.numel() for value in program.state_dict.values())
+
+
+def multiplies_by(program: ExportedProgram) -> frozenset[str]:
+    """The kinds of products with weights in the graph: of ``"matrix"``, ``"convolution"``."""
+    names = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
+    kinds = {
+        "matrix": ("aten.linear", "aten.addmm", "aten.mm", "aten.matmul", "aten.baddbmm"),
+        "convolution": ("aten.conv",),
+    }
+    return frozenset(
+        kind for kind, starts in kinds.items() if any(name.startswith(starts) for name in names)
+    )
 
 
 def first_line(error: BaseException) -> str:

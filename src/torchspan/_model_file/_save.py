@@ -18,9 +18,9 @@ from torch import nn
 from torchspan._devices import Device, DeviceSpec, parse_devices
 from torchspan._errors import ArgumentError
 from torchspan._log import log
-from torchspan._model_file._archive import add_builds, write_archive
+from torchspan._model_file._archive import BuildFiles, add_builds, write_archive
 from torchspan._model_file._compare import rows_independent
-from torchspan._model_file._compile import Target, build_checked
+from torchspan._model_file._compile import build_checked
 from torchspan._model_file._describe import describe
 from torchspan._model_file._description import FORMAT, Description
 from torchspan._model_file._example import Example, ExampleSpec, name_example, pick_rows
@@ -33,7 +33,9 @@ from torchspan._model_file._program import (
     move_program,
 )
 from torchspan._model_file._stored import read_stored
+from torchspan._model_file._target import Target
 from torchspan._model_file._torchscript import save_torchscript
+from torchspan._model_file._tune import tuned_builds
 from torchspan._version import __version__
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ def save(
     dynamic_batch: bool = True,
     dynamic: Mapping[str, Mapping[int, str]] | None = None,
     static_batches: Sequence[int] = (),
+    tuned: bool = True,
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     shared: Iterable[str] = (),
@@ -75,6 +78,9 @@ def save(
             the file takes exactly the example's shapes.
         dynamic: Further dimensions of any size, by input and number: ``{"x": {2: "nx"}}``.
         static_batches: Batch sizes to make a build of their own for, which is quicker there.
+        tuned: Whether to try builds for few rows and for many beside the one for any batch, on the
+            CPU. Each is kept where it is measured to be quicker, for the batches at which it is.
+            It takes two to three times as long; files are larger by the weights of each.
         input_names: Names for the inputs; those of the arguments of ``forward`` by default.
         output_names: Names for the outputs; the keys of a returned dict by default.
         shared: Names of inputs that have no batch dimension, such as a grid.
@@ -112,12 +118,10 @@ def save(
     description = _describe(target, program, shown, input_names, output_names)
     independent = rows_independent(program, shown, check)
     description = replace(description, rows_independent=independent)
-    builds = [
-        build_checked(program, shown, each, check, say)
-        for each in _targets(places, cpu, static_batches, "float32")
-    ]
+    targets = _targets(places, cpu, static_batches, "float32")
+    builds = _build_all(program, shown, targets, tuned, check, say)
     for index, each in enumerate(builds):
-        if (each.build.device, each.build.max_batch) == ("cpu", None):
+        if each.build.device == "cpu" and each.build.for_any:
             # The one that plain PyTorch finds.
             builds[index] = each.called("model")
             break
@@ -132,6 +136,7 @@ def compile(
     *,
     cpu: str | None = None,
     static_batches: Sequence[int] = (),
+    tuned: bool = True,
     precision: str = "float32",
     check: bool = True,
     progress: Progress | None = None,
@@ -146,6 +151,7 @@ def compile(
         device: What to build for; it must be there.
         cpu: The CPU level to build for, where it is not this machine's.
         static_batches: Batch sizes to make a build of their own for, beside the one for any batch.
+        tuned: Whether to try builds for few rows and for many, as :func:`save` does.
         precision: ``"float32"`` for the model's own, ``"bfloat16"`` or ``"tf32"``.
         check: Whether each build is compared with eager. Leave it on.
         progress: Called with a line of text at the start of each step.
@@ -169,15 +175,30 @@ def compile(
     say = progress or log.info
     _check_static(static_batches, any(each.batched for each in found.inputs or ()))
     program, _, shown = read_stored(target, found)
-    builds = [
-        build_checked(program, shown, each, check, say)
-        for each in _targets(parse_devices(device), cpu, static_batches, precision)
-    ]
+    targets = _targets(parse_devices(device), cpu, static_batches, precision)
+    builds = _build_all(program, shown, targets, tuned, check, say)
     names = {build.purpose: build.name for build in found.builds}
     builds = [each.called(names.get(each.build.purpose, each.build.name)) for each in builds]
     say(f"writing {target}")
     add_builds(target, found, builds)
     return describe(target)
+
+
+def _build_all(
+    program: ExportedProgram,
+    shown: Example,
+    targets: Sequence[Target],
+    tuned: bool,
+    check: bool,
+    say: Progress,
+) -> list[BuildFiles]:
+    builds: list[BuildFiles] = []
+    for target in targets:
+        plain = build_checked(program, shown, target, check, say)
+        builds.append(plain)
+        if tuned and shown.rows and plain.build.for_any and target.tunable:
+            builds += tuned_builds(program, shown, target, plain, check, say)
+    return builds
 
 
 def _export(model: nn.Module, shown: Example) -> tuple[ExportedProgram, Example]:

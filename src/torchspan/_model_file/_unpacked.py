@@ -16,9 +16,10 @@ from torchspan._errors import ModelFileError
 from torchspan._log import log, notice, timed
 from torchspan._model_file._archive import Archive, digest_files
 from torchspan._model_file._cache import keep_entry
-from torchspan._model_file._compile import Target, build_checked
+from torchspan._model_file._compile import build_checked
 from torchspan._model_file._description import Build, Description
 from torchspan._model_file._stored import read_stored
+from torchspan._model_file._target import Target
 
 __all__ = ["compile_here", "unpack_build"]
 

@@ -40,7 +40,7 @@ class CompiledRunner:
     def __init__(self, builds: Sequence[tuple[Build, Opened]], form: Form, precision: str) -> None:
         self.form: Form | None = form
         # A build for any batch answers for all that come after it.
-        last = next(i for i, (build, _) in enumerate(builds) if build.max_batch is None)
+        last = next(i for i, (build, _) in enumerate(builds) if build.for_any)
         self._default = builds[last][1]
         self.parallel = bool(getattr(self._default, "parallel", False))
         self._special = tuple(builds[:last])
@@ -88,7 +88,7 @@ class BuildShelf:
             if build.device == device.torch.type and build.precision == precision
         ]
         builds = _choose([build for build in wanted if fits(build.capability, device)])
-        if any(build.max_batch is None for build in builds):
+        if any(build.for_any for build in builds):
             return CompiledRunner(self._open_all(builds, device), form, precision)
         if wanted and not builds:
             notice(_unfit(self._path, wanted, device))
@@ -121,7 +121,7 @@ class BuildShelf:
 
 
 def _choose(builds: Sequence[Build]) -> list[Build]:
-    """One build for each range of batches, of the best capability; that for any batch last.
+    """One build for each range of batches, of the best capability; the narrower range first.
 
     The others stay packed: each would take the weights' memory once more.
     """
@@ -129,7 +129,7 @@ def _choose(builds: Sequence[Build]) -> list[Build]:
     chosen: dict[tuple[int, int | None], Build] = {}
     for build in sorted(builds, key=lambda each: ranked.get(each.capability, 2)):
         chosen.setdefault((build.min_batch, build.max_batch), build)
-    return sorted(chosen.values(), key=lambda each: each.max_batch is None)
+    return sorted(chosen.values(), key=lambda each: (each.for_any, each.breadth))
 
 
 def _unfit(path: Path, wanted: Sequence[Build], device: Device) -> str:

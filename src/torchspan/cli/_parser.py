@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
-__all__ = ["add_command", "positive"]
+__all__ = ["add_command", "add_tune_option", "positive"]
 
 
 def add_command(
@@ -34,6 +34,17 @@ def add_command(
         epilog=f"example:\n  {example}",
         formatter_class=_Formatter,
         allow_abbrev=False,
+    )
+
+
+def add_tune_option(parser: argparse._ActionsContainer) -> None:
+    """Add ``--no-tune``."""
+    parser.add_argument(
+        "--no-tune",
+        dest="tune",
+        action="store_false",
+        help="make one build for all batches; by default builds for few rows and for many are "
+        "tried too, and kept where they are quicker",
     )
 
 

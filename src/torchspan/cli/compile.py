@@ -7,7 +7,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from torchspan._model_file import compile, describe
-from torchspan.cli._parser import add_command, positive
+from torchspan.cli._parser import add_command, add_tune_option, positive
 from torchspan.cli._terminal import print_table, steps
 from torchspan.cli.describe import BUILD_HEADS, build_rows
 
@@ -44,6 +44,7 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="N",
         help="also make a build for batches of exactly N rows; may be repeated",
     )
+    add_tune_option(parser)
     parser.add_argument(
         "--precision",
         default="float32",
@@ -62,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.device,
             cpu=arguments.cpu,
             static_batches=arguments.static_batch,
+            tuned=arguments.tune,
             precision=arguments.precision,
             progress=progress,
         )

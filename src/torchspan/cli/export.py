@@ -16,7 +16,7 @@ from torchspan._model import load
 from torchspan._model_file import relative_error, save
 from torchspan._model_file._example import name_example, vary
 from torchspan.cli._inputs import DTYPES, make_example, parse_dynamic, parse_shown
-from torchspan.cli._parser import add_command, positive
+from torchspan.cli._parser import add_command, add_tune_option, positive
 from torchspan.cli._source import load_source, parse_argument
 from torchspan.cli._terminal import say, steps
 from torchspan.cli._weights import load_weights
@@ -73,6 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
             dynamic_batch=not arguments.fixed_batch,
             dynamic=dynamic or None,
             static_batches=arguments.static_batch,
+            tuned=arguments.tune,
             input_names=arguments.input_names,
             output_names=arguments.output_names,
             shared=arguments.shared,
@@ -203,6 +204,7 @@ def _add_file_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="also make a build for batches of exactly N rows; may be repeated",
     )
+    add_tune_option(group)
     group.add_argument(
         "--format", choices=("pt2", "pt"), help="pt is TorchScript (default: by FILE's ending)"
     )

@@ -78,13 +78,12 @@ std::vector<Build> choose_builds(const Description& description, const Device& d
     if (fits(build, device)) chosen.push_back(build);
   }
   std::stable_sort(chosen.begin(), chosen.end(), [](const Build& left, const Build& right) {
-    if (left.max_batch.has_value() != right.max_batch.has_value()) {
-      return left.max_batch.has_value();
-    }
-    return order(left.capability) > order(right.capability);
+    if (left.for_any() != right.for_any()) return right.for_any();
+    const int above = order(left.capability) - order(right.capability);
+    return above != 0 ? above > 0 : left.breadth() < right.breadth();
   });
   auto any = std::find_if(chosen.begin(), chosen.end(),
-                          [](const Build& build) { return !build.max_batch.has_value(); });
+                          [](const Build& build) { return build.for_any(); });
   if (any == chosen.end()) fail_without(wanted, device, path);
   // A build for any batch answers for all that come after it.
   chosen.erase(any + 1, chosen.end());

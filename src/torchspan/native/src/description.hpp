@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,6 +31,12 @@ struct Build {
   std::int64_t min_batch = 0;
   std::optional<std::int64_t> max_batch;
 
+  // Whether it is for every batch, the empty one included.
+  bool for_any() const { return min_batch == 0 && !max_batch; }
+  // How many sizes of batch it is for: of two that take a batch, the narrower is quicker.
+  std::int64_t breadth() const {
+    return max_batch.value_or(std::numeric_limits<std::int64_t>::max()) - min_batch;
+  }
   bool takes(std::int64_t rows) const {
     return min_batch <= rows && (!max_batch || rows <= *max_batch);
   }
