@@ -15,8 +15,14 @@ import torch
 
 from bench import accelerator, calls, virtual_cpus
 from bench.measure import Row
+from bench.native import calls as native
 
-BENCHES = {"calls": calls, "virtual_cpus": virtual_cpus, "accelerator": accelerator}
+BENCHES = {
+    "calls": calls,
+    "virtual_cpus": virtual_cpus,
+    "native": native,
+    "accelerator": accelerator,
+}
 
 
 def main() -> int:

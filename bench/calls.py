@@ -19,8 +19,8 @@ MOST = 15e-6
 def run(folder: Path) -> list[Row]:
     """Measure one row through the linear model and the MLP, on one device."""
     return [
-        *_measure("linear 5-5", saved(folder, linear(), 5), 5),
-        *_measure("MLP 64-256-256-64", saved(folder, mlp(), 64), 64),
+        *_measure("linear 5-5", saved(folder, linear(), 5, tuned=False), 5),
+        *_measure("MLP 64-256-256-64", saved(folder, mlp(), 64, tuned=False), 64),
     ]
 
 

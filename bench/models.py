@@ -27,8 +27,10 @@ def mlp() -> nn.Module:
     ).eval()
 
 
-def saved(folder: Path, model: nn.Module, width: int, devices: str = "cpu") -> Path:
+def saved(
+    folder: Path, model: nn.Module, width: int, devices: str = "cpu", tuned: bool = True
+) -> Path:
     """A file of ``model`` for any batch of ``width`` numbers a row."""
     path = folder / f"{type(model).__name__}-{devices}.pt2"
-    torchspan.save(model, path, torch.rand(2, width), devices=devices)
+    torchspan.save(model, path, torch.rand(2, width), devices=devices, tuned=tuned)
     return path

@@ -65,7 +65,7 @@ class Touchy(torch.nn.Module):
 @pytest.fixture(scope="module")
 def touchy_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("touchy") / "touchy.pt"
-    torchspan.save(Touchy(), path, torch.full((2, 64), -2.0), tuned=False)
+    torchspan.save(Touchy(), path, torch.full((2, 64), -2.0))
     return path
 
 
@@ -83,7 +83,12 @@ def test_every_error(run_c, mlp_file, touchy_file):
 
 @pytest.mark.parametrize("devices", ["cpu", "cpu:0,cpu:1"])
 def test_ten_threads_at_once(run_c, mlp_file, devices):
-    assert run_c("threads", mlp_file, devices) == ["right"]
+    assert run_c("threads", mlp_file, devices, 7, 50) == ["right"]
+
+
+def test_ten_threads_share_the_crew_that_runs_large_batches(run_c, model_file):
+    environ = {"OMP_NUM_THREADS": "3"}
+    assert run_c("threads", model_file("tuned"), "cpu", 7000, 4, environ=environ) == ["right"]
 
 
 @pytest.mark.slow

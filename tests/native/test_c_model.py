@@ -59,6 +59,16 @@ def test_mlp(run_model, model_file, mlp, kind, rows, devices, mode):
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("rows", [1, 16, 17, 64, 300, 5000, 9001])
+def test_builds_for_few_rows_and_for_many(run_model, model_file, mlp, rows, threads):
+    x = np.random.default_rng(rows).random((rows, 64), dtype=np.float32)
+    expected = mlp(torch.from_numpy(x)).detach().numpy()
+    environ = {"OMP_NUM_THREADS": str(threads)}
+    (y,) = run_model(model_file("tuned"), "cpu", [x], [expected], environ=environ)
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("orders", ["cc", "fc", "cf", "ff"])
 @pytest.mark.parametrize("kind", ["mlp", "script"])
 @pytest.mark.parametrize("devices", ["cpu", "cpu:0,cpu:1"])

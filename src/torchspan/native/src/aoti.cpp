@@ -6,6 +6,7 @@
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 
 #include <array>
+#include <atomic>
 #include <mutex>
 
 #include "cache.hpp"
@@ -16,6 +17,9 @@ namespace torchspan {
 namespace {
 
 constexpr int on_cpu = 0;  // c10::DeviceType::CPU
+
+// Each container holds the weights once more; of a small build that is worth its shorter calls.
+constexpr std::uintmax_t light_bytes = 8 << 20;
 
 // Tensors that C owns until they are given away.
 class Handles {
@@ -74,6 +78,7 @@ View view_result(AtenTensorHandle tensor) {
 class Container : public Runner {
  public:
   Container(const std::filesystem::path& library, int calls) {
+    const bool light = std::filesystem::file_size(library) <= light_bytes;
     // Never closed again: a build's threads and their memory may outlive the model.
     void* opened = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (opened == nullptr) {
@@ -81,16 +86,19 @@ class Container : public Runner {
            " cannot be opened: ", ::dlerror());
     }
     find(opened, "AOTInductorModelContainerRun", run_);
+    find(opened, "AOTInductorModelContainerRunSingleThreaded", run_alone_);
     find(opened, "AOTInductorModelContainerDelete", delete_);
     find(opened, "AOTInductorModelContainerGetNumOutputs", count_);
     find(opened, "AOTInductorModelContainerCreateWithDevice", create_);
     // Builds made by torch 2.11 cannot say what went wrong.
     message_ = reinterpret_cast<decltype(message_)>(::dlsym(opened, "AOTInductorGetLastError"));
     require_success(create_(&container_, static_cast<std::size_t>(calls), "cpu", nullptr));
+    if (light) require_success(create_(&alone_, 1, "cpu", nullptr));
     require_success(count_(container_, &outputs_));
   }
   ~Container() override {
     if (container_ != nullptr) delete_(container_);
+    if (alone_ != nullptr) delete_(alone_);
   }
 
   void run(std::span<const View> inputs, const Landing& landing) override {
@@ -103,8 +111,7 @@ class Container : public Runner {
                                                        0, &given[index]));
     }
     Handles results(outputs_);
-    auto code = run_(container_, given.data(), given.size(), results.data(), results.size(),
-                     nullptr, nullptr);
+    auto code = call(given, results);
     // The build takes its inputs over, whether it succeeds or not.
     given.give_away();
     require_success(code);
@@ -132,12 +139,22 @@ class Container : public Runner {
                                                               : "the build does not say why");
   }
 
-  decltype(&AOTInductorModelContainerRun) run_ = nullptr;
+  // The call that is alone takes the container that needs no locks; others take the shared one.
+  AOTIRuntimeError call(Handles& given, Handles& results) {
+    const bool alone = alone_ != nullptr && !taken_.test_and_set(std::memory_order_acquire);
+    auto code = (alone ? run_alone_ : run_)(alone ? alone_ : container_, given.data(), given.size(),
+                                            results.data(), results.size(), nullptr, nullptr);
+    if (alone) taken_.clear(std::memory_order_release);
+    return code;
+  }
+
+  decltype(&AOTInductorModelContainerRun) run_ = nullptr, run_alone_ = nullptr;
   decltype(&AOTInductorModelContainerDelete) delete_ = nullptr;
   decltype(&AOTInductorModelContainerGetNumOutputs) count_ = nullptr;
   decltype(&AOTInductorModelContainerCreateWithDevice) create_ = nullptr;
   decltype(&AOTInductorGetLastError) message_ = nullptr;
-  AOTInductorModelContainerHandle container_ = nullptr;
+  AOTInductorModelContainerHandle container_ = nullptr, alone_ = nullptr;
+  std::atomic_flag taken_;
   std::size_t outputs_ = 0;
 };
 

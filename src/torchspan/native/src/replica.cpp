@@ -37,12 +37,7 @@ bool is_plain(const Call& call, std::optional<Rows> rows) {
 void Replica::run(const Checker& checker, const Call& call, std::optional<Rows> rows) {
   try {
     const bool chunked = rows && row_bytes_ > 0 && device_.on_cpu() && rows->count() > least_rows;
-    if (!chunked) return run_part(checker, call, rows);
-    const std::int64_t most = count_threads() * std::max(least_rows, cache_bytes / row_bytes_);
-    const std::int64_t chunks = count_chunks(*rows, most);
-    for (std::int64_t index = 0; index < chunks; ++index) {
-      run_part(checker, call, split_rows(*rows, chunks, index));
-    }
+    chunked ? run_chunks(checker, call, *rows) : run_part(checker, call, rows);
   } catch (const Error&) {
     throw;
   } catch (const std::bad_alloc&) {
@@ -70,6 +65,24 @@ void Replica::run_part(const Checker& checker, const Call& call, std::optional<R
     scratch.outputs.push_back(sliced ? whole.slice(*rows) : whole);
   }
   choose(rows).run(scratch.inputs, Landing(scratch.outputs));
+}
+
+void Replica::run_chunks(const Checker& checker, const Call& call, Rows rows) {
+  const int threads = count_threads();
+  const std::int64_t most = threads * std::max(least_rows, cache_bytes / row_bytes_);
+  if (rows.count() <= most) return run_part(checker, call, rows);
+  // As many chunks for one thread as for any other.
+  const std::int64_t chunks = count_chunks(rows, most) * threads;
+  auto run = [&](std::int64_t index) { run_part(checker, call, split_rows(rows, chunks, index)); };
+  if (threads > 1) return hire(threads).share(chunks, run);
+  for (std::int64_t index = 0; index < chunks; ++index) run(index);
+}
+
+Crew& Replica::hire(int threads) {
+  std::lock_guard lock(mutex_);
+  auto& crew = crews_[threads];
+  if (!crew) crew = std::make_unique<Crew>(threads);
+  return *crew;
 }
 
 Runner& Replica::choose(std::optional<Rows> rows) {

@@ -2,12 +2,14 @@
 // A model on one device: the build for the batch, chunks that fit the cache, copies where needed.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "arguments.hpp"
+#include "crew.hpp"
 #include "runner.hpp"
 #include "worker.hpp"
 
@@ -36,7 +38,9 @@ class Replica {
 
  private:
   void run_part(const Checker& checker, const Call& call, std::optional<Rows> rows);
+  void run_chunks(const Checker& checker, const Call& call, Rows rows);
   Runner& choose(std::optional<Rows> rows);
+  Crew& hire(int threads);
   [[noreturn]] void fail_run(const std::string& what, std::optional<Rows> rows) const;
 
   Device device_;
@@ -45,6 +49,7 @@ class Replica {
   std::int64_t row_bytes_;
   std::mutex mutex_;
   std::unique_ptr<Worker> worker_;
+  std::map<int, std::unique_ptr<Crew>> crews_;
 };
 
 }  // namespace torchspan
