@@ -123,7 +123,7 @@ def test_saving_waits_for_a_build_that_is_being_written(path, made, monkeypatch)
         target=torchspan.save, args=(script.make(), path, script.example()), kwargs={"format": "pt"}
     )
     saving.start()
-    saving.join(2)
+    saving.join(0.5)
     assert saving.is_alive()
     go.set()
     adding.join(60)
