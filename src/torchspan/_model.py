@@ -280,7 +280,7 @@ class Model:
         learned = self._learned.get(key)
         if learned is None:
             learned = self._learn(call, batched)
-            if call.rows != 0:
+            if call.rows is None or call.rows > 1:
                 self._learned[key] = learned
         if isinstance(learned, str):
             return learned
@@ -293,12 +293,12 @@ class Model:
         Of one number of rows alone, a constant result that is as long would look like rows.
         """
         results: list[Tensor] = []
-        for rows in (None,) if call.rows is None else (2, 3) if call.rows else (0,):
+        most = call.rows
+        sizes = (most,) if most is None or most < 2 else (1, 2) if most == 2 else (2, 3)
+        for rows in sizes:
             # Copies: a module that writes to its input must not do so twice.
             inputs = [
-                each[torch.arange(rows, device=each.device) % (call.rows or 1)]
-                if rows is not None and has_rows
-                else each.clone()
+                (each[:rows] if rows is not None and has_rows else each).clone()
                 for each, has_rows in zip(call.tensors, batched, strict=True)
             ]
             few = None if rows is None else range(rows)
@@ -306,8 +306,8 @@ class Model:
             if rows is not None and any(not y.ndim or len(y) != rows for y in results):
                 shapes = ", ".join(str(tuple(each.shape)) for each in results)
                 return (
-                    f"the model gave {shapes} for {rows} rows, so its results cannot be gathered "
-                    "row by row. Load it with split=False, or on one device."
+                    f"the model gave {shapes} for {rows} row{'s' * (rows != 1)}, so its results "
+                    "cannot be gathered row by row. Load it with split=False, or on one device."
                 )
         skip = 0 if call.rows is None else 1
         return [(each.dtype, tuple(each.shape[skip:])) for each in results]
