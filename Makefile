@@ -15,7 +15,7 @@ demo: setup ## one model over all devices and two ranks, in a table
 	@$(bin)/python examples/demo/demo.py
 
 test: setup ## every test
-	$(bin)/python -m pytest -n 2 $(ARGS)
+	$(bin)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 check: setup ## format, lint, types, sizes
 	$(bin)/ruff format --check . && $(bin)/ruff check . && $(bin)/mypy

@@ -7,6 +7,9 @@ under a lock, and read by all others.
 
 import fcntl
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,17 +18,25 @@ import pytest
 import torch
 
 import torchspan
-from tests import zoo
+from tests import compile_once, zoo
 
 SWITCHES = ("PRETEND_CUDA", "PRETEND_XPU", "PRETEND_MPS", "LOG")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     for name in SWITCHES:
         os.environ.pop(f"TORCHSPAN_{name}", None)
     if "PYTEST_XDIST_WORKER" in os.environ:
         # Two processes on two cores: more threads would only take turns.
         torch.set_num_threads(1)
+    elif not any(f"CMAKE_{each}_COMPILER_LAUNCHER" in os.environ for each in ("C", "CXX")):
+        # Here, because programs that tests start get the environment of before the first fixture.
+        store = tempfile.mkdtemp(prefix="compiled-once-")
+        config.add_cleanup(lambda: shutil.rmtree(store))
+        os.environ[compile_once.STORE] = store
+        for each in ("C", "CXX"):
+            launcher = f"{sys.executable};{compile_once.__file__}"
+            os.environ[f"CMAKE_{each}_COMPILER_LAUNCHER"] = launcher
 
 
 @pytest.fixture(scope="session")

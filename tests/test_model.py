@@ -127,7 +127,7 @@ def test_a_read_only_place_for_results(net):
         (([[1.0] * 64],), "input 'x' is a list; give a torch tensor or a numpy array"),
         ((np.zeros((2, 64), "O"),), "input 'x' has dtype object, which torch has not"),
         ((np.zeros((2, 64), ">f4"),), "foreign byte order.*newbyteorder"),
-        ((torch.rand(2, 64).to_sparse(),), "layout torch.sparse_coo"),
+        ((torch.rand(2, 64).to_sparse(),), "input 'x' has layout torch.sparse_coo.*to_dense"),
     ],
 )
 def test_inputs_that_do_not_fit_are_named_and_the_model_goes_on(net, inputs, words):

@@ -102,6 +102,58 @@ def test_results_without_rows_cannot_be_gathered():
     torch.testing.assert_close(whole(x), x.sum())
 
 
+class Constant(nn.Module):
+    """Gives as many rows as it was made with, whatever it is given."""
+
+    def __init__(self, rows: int):
+        super().__init__()
+        self.register_buffer("rows", torch.rand(rows, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.rows * 2
+
+
+@pytest.mark.parametrize("constant", [1, 2, 3, 4])
+@pytest.mark.parametrize("rows", [2, 3, 4])
+@pytest.mark.parametrize("script", [False, True])
+def test_a_constant_as_long_as_the_batch_is_not_taken_for_rows(tmp_path, constant, rows, script):
+    model = Constant(constant)
+    if script:
+        torchspan.save(model, tmp_path / "net.pt", torch.rand(1, 2))
+    source = tmp_path / "net.pt" if script else model
+    with (
+        torchspan.load(source, devices="cpu:0,cpu:1") as net,
+        pytest.raises(ModelError, match="cannot be gathered row by row"),
+    ):
+        net(torch.rand(rows, 2))
+    for options in ({"devices": "cpu"}, {"devices": "cpu:0,cpu:1", "split": False}):
+        with torchspan.load(source, **options) as net:
+            torch.testing.assert_close(net(torch.rand(rows, 2)), model.rows * 2)
+
+
+@pytest.mark.parametrize("devices", ["cpu", "cpu:0,cpu:1"])
+def test_one_row_teaches_nothing_wrong_about_the_next_call(devices):
+    out = torch.empty(1, 2)
+    with torchspan.load(Constant(1), devices=devices) as net:
+        net(torch.rand(1, 2), out=out)
+        assert torch.equal(out, net(torch.rand(1, 2)))
+        if devices != "cpu":
+            with pytest.raises(ModelError, match="cannot be gathered row by row"):
+                net(torch.rand(4, 2))
+
+
+@pytest.mark.parametrize(
+    "options", [{"devices": "cpu"}, {"devices": "cpu:0,cpu:1", "split": False}]
+)
+def test_results_without_rows_land_in_the_callers_memory(options):
+    x, out = torch.rand(5, 2), torch.empty(())
+    with torchspan.load(Total(), **options) as net:
+        assert net(x, out=out) is out
+        torch.testing.assert_close(out, x.sum())
+        with pytest.raises(ArgumentError, match=r"out has dtype float32 and shape \(5,\)"):
+            net(x, out=torch.empty(5))
+
+
 def test_precision_that_is_not_known(mlp_file):
     with pytest.raises(ArgumentError, match="precision 'int8' is not known"):
         torchspan.load(mlp_file, precision="int8")

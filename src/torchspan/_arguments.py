@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from torchspan._errors import ArgumentError
-from torchspan._model_file import BATCH, Description, TensorSpec
+from torchspan._model_file import BATCH, Description, TensorSpec, is_dense, require_dense
 
 __all__ = ["Array", "Call", "Checker", "apart", "as_tensor", "check_out", "torch_dtype"]
 
@@ -96,6 +96,8 @@ class Checker:
             if isinstance(value, Tensor):
                 numpy = False
                 tensor = value
+                if not is_dense(tensor):
+                    require_dense(tensor, f"input {self._name(index)}")
             else:
                 tensor = as_tensor(value, f"input {self._name(index)}", self._only_reads)
             if index < len(self._specs):
@@ -256,6 +258,7 @@ def check_out(
         if isinstance(value, np.ndarray) and not value.flags.writeable:
             raise ArgumentError(f"{what} is read-only; give an array that may be written to.")
         tensor = value if isinstance(value, Tensor) else as_tensor(value, what)
+        require_dense(tensor, what)
         if isinstance(value, np.ndarray) and tensor.data_ptr() != value.ctypes.data:
             raise ArgumentError(f"{what} has a layout that torch cannot write to; give another.")
         if tensor.dtype is not dtype or tuple(tensor.shape) != tuple(shape):
@@ -313,8 +316,6 @@ def _plain(tensor: Tensor) -> Tensor:
     """The same values in memory that can be read as it stands: dense, in order, not lazy."""
     if tensor.requires_grad:
         tensor = tensor.detach()
-    if tensor.layout is not torch.strided:
-        raise ArgumentError(f"an input has layout {tensor.layout}; give a dense tensor.")
     if tensor.is_conj() or tensor.is_neg():
         tensor = tensor.resolve_conj().resolve_neg()
     return tensor if tensor.is_contiguous() else tensor.contiguous()

@@ -23,9 +23,12 @@ from torchspan._model_file import Description, TensorSpec, describe
 from torchspan._replica import Replica
 from torchspan._runners import Form, Options, open_runners
 from torchspan._split import split_rows
+from torchspan._staging import write
 from torchspan._workers import share_cores
 
 __all__ = ["Model", "load"]
+
+_Shapes = list[tuple[torch.dtype, tuple[int, ...]]]
 
 
 def load(
@@ -111,7 +114,7 @@ class Model:
         ]
         self._only = self._replicas[0] if len(devices) == 1 else None
         self._turn = count()
-        self._learned: dict[tuple[Any, ...], list[tuple[torch.dtype, tuple[int, ...]]]] = {}
+        self._learned: dict[tuple[Any, ...], _Shapes | str] = {}
         self._closed = False
         self._handing_out = threading.Lock()
 
@@ -195,7 +198,10 @@ class Model:
             whole = partial(self._run_whole, replica, call, out)
             self._put([(replica, partial(_fulfil, future, _settled, whole, replica, homes))])
             return future
-        outs = self._outputs(call, out)
+        shapes = self._output_shapes(call)
+        if isinstance(shapes, str):
+            raise ModelError(shapes)
+        outs = self._outputs(call, shapes, out)
         inputs = call.tensors if out is None else apart(call.tensors, outs)
         batched = self._batched(call)
         gathered = _Gathered(len(parts), lambda form: self._give(call, outs, form, out))
@@ -228,13 +234,20 @@ class Model:
         rows = None if call.rows is None else range(call.rows)
         outs: list[Tensor] | None = None
         if out is not None or (rows and self._worth_outputs(replica, call, len(rows))):
-            outs = self._outputs(call, out)
+            shapes = self._output_shapes(call)
+            if not isinstance(shapes, str):
+                outs = self._outputs(call, shapes, out)
         inputs = call.tensors
         if out is not None and outs is not None:
             # Chunks of the input are still read when the first results are written.
             inputs = apart(inputs, outs)
         results = replica.run(inputs, self._batched(call), rows, outs)
-        if call.numpy and outs is None:
+        if out is not None and outs is None:
+            found = [(each.dtype, tuple(each.shape)) for each in results]
+            outs = self._outputs(call, found, out)
+            for place, result in zip(outs, apart(results, outs), strict=True):
+                write(place, result)
+        elif call.numpy and outs is None:
             # What numpy holds read-only must not come back as an array to write to.
             results = apart(results, inputs)
         return self._give(call, results, replica.runner.form, out)
@@ -245,8 +258,8 @@ class Model:
             return False
         return replica.chunks(rows) or replica.device.torch != call.tensors[0].device
 
-    def _outputs(self, call: Call, out: Any) -> list[Tensor]:
-        shapes = self._output_shapes(call)
+    def _outputs(self, call: Call, shapes: _Shapes, out: Any) -> list[Tensor]:
+        """Where the results go: the caller's memory, or memory of our own."""
         if out is not None:
             specs, form = self.description.outputs, self._replicas[0].runner.form
             names = [spec.name for spec in specs] if specs else form.names if form else ()
@@ -254,8 +267,8 @@ class Model:
         device = call.tensors[0].device
         return [torch.empty(shape, dtype=dtype, device=device) for dtype, shape in shapes]
 
-    def _output_shapes(self, call: Call) -> list[tuple[torch.dtype, tuple[int, ...]]]:
-        """Dtype and shape of each result, as the file says or as two rows tell."""
+    def _output_shapes(self, call: Call) -> _Shapes | str:
+        """Dtype and shape of each result, as the file says or as few rows tell; or why not."""
         specs = self.description.outputs
         if specs is not None and all(None not in (spec.shape or (None,)) for spec in specs):
             return [(torch_dtype(str(spec.dtype)), _fill(spec, call.sizes)) for spec in specs]
@@ -264,24 +277,40 @@ class Model:
             (each.dtype, each.shape[1:] if has_rows else each.shape)
             for each, has_rows in zip(call.tensors, batched, strict=True)
         )
-        if key not in self._learned:
-            few = None if call.rows is None else range(min(call.rows, 2))
+        learned = self._learned.get(key)
+        if learned is None:
+            learned = self._learn(call, batched)
+            if call.rows is None or call.rows > 1:
+                self._learned[key] = learned
+        if isinstance(learned, str):
+            return learned
+        rows = () if call.rows is None else (call.rows,)
+        return [(dtype, (*rows, *rest)) for dtype, rest in learned]
+
+    def _learn(self, call: Call, batched: Sequence[bool]) -> _Shapes | str:
+        """Run few rows for the results' dtypes and shapes without the batch, or say why not.
+
+        Of one number of rows alone, a constant result that is as long would look like rows.
+        """
+        results: list[Tensor] = []
+        most = call.rows
+        sizes = (most,) if most is None or most < 2 else (1, 2) if most == 2 else (2, 3)
+        for rows in sizes:
             # Copies: a module that writes to its input must not do so twice.
             inputs = [
-                (each[: len(few)] if few is not None and has_rows else each).clone()
+                (each[:rows] if rows is not None and has_rows else each).clone()
                 for each, has_rows in zip(call.tensors, batched, strict=True)
             ]
+            few = None if rows is None else range(rows)
             results = self._replicas[0].run(inputs, batched, few, None)
-            if few is not None and any(not y.ndim or len(y) != len(few) for y in results):
+            if rows is not None and any(not y.ndim or len(y) != rows for y in results):
                 shapes = ", ".join(str(tuple(each.shape)) for each in results)
-                raise ModelError(
-                    f"the model gave {shapes} for {len(few)} rows, so its results cannot be "
-                    "gathered row by row. Load it with split=False, or on one device."
+                return (
+                    f"the model gave {shapes} for {rows} row{'s' * (rows != 1)}, so its results "
+                    "cannot be gathered row by row. Load it with split=False, or on one device."
                 )
-            skip = 0 if call.rows is None else 1
-            self._learned[key] = [(each.dtype, tuple(each.shape[skip:])) for each in results]
-        rows = () if call.rows is None else (call.rows,)
-        return [(dtype, (*rows, *rest)) for dtype, rest in self._learned[key]]
+        skip = 0 if call.rows is None else 1
+        return [(each.dtype, tuple(each.shape[skip:])) for each in results]
 
     def _give(self, call: Call, results: Sequence[Tensor], form: Form | None, out: Any) -> Any:
         if out is not None:

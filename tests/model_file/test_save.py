@@ -11,8 +11,7 @@ import torchspan
 from tests.zoo import ZOO, seeded
 from torchspan import ArgumentError, BuildError, DeviceError, ModelFileError
 from torchspan._model_file import _compile, _program, _save
-from torchspan._model_file._compare import rows_independent
-from torchspan._model_file._example import name_example, pick_rows, tells_rows_apart, vary
+from torchspan._model_file._example import name_example, pick_rows
 
 
 def opened_by_torch(path):
@@ -100,61 +99,6 @@ def test_the_example_gets_a_prime_number_of_rows_found_nowhere_else(rows):
     assert pick_rows(example, model) == 13
     tiled = example.with_rows(13).tensors["input"]
     assert tiled.shape == (13, 7) and torch.equal(tiled[12], tiled[12 % rows])
-
-
-class Words(nn.Module):
-    """Whole numbers in; every row's result depends on all rows."""
-
-    def __init__(self, mix: bool):
-        super().__init__()
-        self.table = nn.Embedding(20, 4)
-        self.mix = mix
-
-    def forward(self, words: Tensor) -> Tensor:
-        found = self.table(words)
-        return found + found.mean(0) if self.mix else found
-
-
-@pytest.mark.parametrize(("mix", "independent"), [(True, False), (False, True)])
-def test_rows_of_whole_numbers_are_varied_within_their_range(mix, independent):
-    example = name_example(Words(mix), torch.full((1, 5), 19))
-    program, shown = _save._export(Words(mix), example)
-    assert rows_independent(program, shown) is independent
-
-
-def test_rows_that_cannot_be_told_apart_show_nothing():
-    program, shown = _save._export(
-        Words(False), name_example(Words(False), torch.zeros(1, 5, dtype=torch.int64))
-    )
-    assert rows_independent(program, shown) is False
-
-
-WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16)
-
-
-@pytest.mark.parametrize("dtype", WHOLE)
-def test_whole_numbers_stay_within_the_examples_range(dtype):
-    most = 1 if dtype is torch.bool else torch.iinfo(dtype).max
-    model = nn.Identity()
-    example = name_example(model, torch.full((7, 50), most).to(dtype))
-    got = vary(example, 3).tensors["input"]
-    assert got.dtype is dtype and tells_rows_apart(vary(example, 3))
-    assert int(got.long().min()) >= 0 and int(got.long().max()) <= most
-
-
-def test_what_is_not_finite_stays_alone():
-    x = torch.rand(7, 50)
-    x[:, 0], x[:, 1] = torch.nan, torch.inf
-    got = vary(name_example(nn.Identity(), x), 3).tensors["input"]
-    assert got[:, 0].isnan().all() and got[:, 1].isinf().all() and got[:, 2:].isfinite().all()
-    nothing = name_example(nn.Identity(), torch.full((7, 3), torch.nan))
-    assert not tells_rows_apart(vary(nothing, 3))
-
-
-def test_the_default_device_of_the_caller_is_not_ours():
-    example = name_example(nn.Identity(), torch.rand(7, 50))
-    with torch.device("meta"):
-        assert vary(example, 3).tensors["input"].device.type == "cpu"
 
 
 class Plain(nn.Module):

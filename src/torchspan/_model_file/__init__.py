@@ -5,6 +5,7 @@ from torchspan._model_file._archive import Archive
 from torchspan._model_file._cache import cache_folder
 from torchspan._model_file._capability import cpu_level, device_capability, fits, gains
 from torchspan._model_file._compare import relative_error
+from torchspan._model_file._dense import is_dense, require_dense
 from torchspan._model_file._describe import FORWARD_NAMES, describe
 from torchspan._model_file._description import BATCH, Build, Description, TensorSpec
 from torchspan._model_file._program import first_line, move_program
@@ -31,10 +32,12 @@ __all__ = [
     "first_line",
     "fits",
     "gains",
+    "is_dense",
     "load_torchscript",
     "move_program",
     "read_stored",
     "relative_error",
+    "require_dense",
     "save",
     "unpack_build",
 ]

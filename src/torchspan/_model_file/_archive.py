@@ -8,6 +8,7 @@ Python loaders open every build that they see and fail on a machine without its 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import shutil
 import struct
@@ -16,14 +17,17 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchspan._aoti import OPENED
 from torchspan._errors import ModelFileError, ModelFileNotFoundError
+from torchspan._log import notice
 from torchspan._model_file._description import Build, Description
+from torchspan._model_file._lock import locked
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -47,6 +51,9 @@ _PLAIN = "data/aotinductor/"
 # What zipfile raises on bytes that are no zip, or one that says nonsense of itself.
 _NO_ARCHIVE = (zipfile.BadZipFile, EOFError, NotImplementedError, ValueError, struct.error)
 _ENDS = b"PK\x05\x06"
+
+# What network file systems say that were mounted without locks.
+_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 
 @dataclass(frozen=True)
@@ -137,8 +144,9 @@ class Archive:
             if each.filename.startswith(f"{self.root}{folder}/")
         }
 
-    def sums(self, folders: tuple[str, ...]) -> list[tuple[str, int, int]]:
-        """Name, size and checksum of each record below ``folders``, from the table of contents."""
+    def program_sums(self) -> list[tuple[str, int, int]]:
+        """Name, size and checksum of each record of the program: the same for the same program."""
+        folders = ("models/", "data/weights/", "data/constants/")
         return sorted(
             (each.filename.removeprefix(self.root), each.file_size, each.CRC)
             for each in self._zip.infolist()
@@ -225,22 +233,34 @@ def write_archive(
                     _append(archive, path.stem, each)
 
 
-def add_builds(path: Path, description: Description, builds: Sequence[BuildFiles]) -> Description:
-    """Add builds to a file, replacing those of the same name.
+def add_builds(
+    path: Path, program: Sequence[tuple[str, int, int]], builds: Sequence[BuildFiles]
+) -> None:
+    """Add builds to a file as it now is, replacing those that were made for the same.
 
-    Returns:
-        The description that the file now holds.
+    Args:
+        path: The file.
+        program: The sums of the program that the builds were compiled from.
+        builds: What to add.
 
     Raises:
-        ModelFileError: The file cannot be read or written.
+        ModelFileError: The file cannot be read or written, or holds another program by now.
     """
-    added = {each.build.name for each in builds}
-    kept = [build for build in description.builds if build.name not in added]
-    whole = description.with_builds([*kept, *(each.build for each in builds)])
-    with Archive(path) as old:
-        root = old.root
-    stale = (f"{root}{DESCRIPTION}", *(f"{root}{build_folder(name)}/" for name in added))
     with written_aside(path) as aside:
+        with Archive(path) as old:
+            root = old.root
+            if old.program_sums() != program:
+                raise ModelFileError(
+                    f"{path} was saved anew while a build for it was compiled, so the build is not "
+                    "of the model that it now holds. Nothing was added; compile it again."
+                )
+            description = Description.from_json(old.text(DESCRIPTION), path)
+        names = {build.purpose: build.name for build in description.builds}
+        builds = [each.called(names.get(each.build.purpose, each.build.name)) for each in builds]
+        added = [each.build for each in builds]
+        replaced = {build.name for build in added}
+        kept = [build for build in description.builds if build.name not in replaced]
+        stale = (f"{root}{DESCRIPTION}", *(f"{root}{build.folder}/" for build in added))
         shutil.copyfile(path, aside)
         with zipfile.ZipFile(aside, "a", zipfile.ZIP_STORED) as archive:
             # Dropping an entry from the central directory leaves its few bytes behind unread;
@@ -251,22 +271,27 @@ def add_builds(path: Path, description: Description, builds: Sequence[BuildFiles
             archive.NameToInfo = {each.filename: each for each in archive.filelist}
             for each in builds:
                 _append(archive, root.rstrip("/"), each)
+            whole = description.with_builds([*kept, *added])
             archive.writestr(f"{root}{DESCRIPTION}", whole.to_json())
-    return whole
 
 
 @contextmanager
 def written_aside(path: Path) -> Iterator[Path]:
     """Give a path beside ``path`` to write to, and move the file into place when it is whole.
 
+    Of several processes that write the same file, one at a time is inside; what is read of the
+    file there is what it will replace.
+
     Raises:
         ModelFileError: The folder is not there, is full or cannot be written to.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix=".torchspan-", dir=path.parent) as folder:
-            aside = Path(folder) / path.name
+        with _own_folder(path) as folder:
+            aside = folder / path.name
             yield aside
             aside.replace(path)
+    except ModelFileError:
+        raise
     except FileNotFoundError as error:
         raise ModelFileError(f"cannot write {path}: there is no folder {path.parent}.") from error
     except OSError as error:
@@ -280,6 +305,27 @@ def quiet_torch() -> Iterator[None]:
         for category in (FutureWarning, DeprecationWarning, UserWarning):
             warnings.simplefilter("ignore", category)
         yield
+
+
+@contextmanager
+def _own_folder(path: Path) -> Iterator[Path]:
+    """A folder beside ``path`` for the one process that writes it, where there are locks."""
+    name = f".torchspan-{path.name}"
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(path.with_name(f"{name}.lock")))
+            for left in path.parent.glob(f"{escape(name)}.partial-*"):
+                shutil.rmtree(left, ignore_errors=True)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            notice(
+                f"{path.parent} lies on a file system without locks ({error.strerror}). Let only "
+                f"one process at a time save or compile {path.name} there."
+            )
+        folder = Path(tempfile.mkdtemp(prefix=f"{name}.partial-", dir=path.parent))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        yield folder
 
 
 def _append(archive: zipfile.ZipFile, root: str, each: BuildFiles) -> None:

@@ -8,17 +8,16 @@ lock with its life; the next one that takes the lock clears what was left.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from torchspan._errors import ModelFileError
 from torchspan._log import log
+from torchspan._model_file._lock import locked
 
 __all__ = ["cache_folder", "keep_entry"]
 
@@ -68,7 +67,7 @@ def keep_entry(digest: str, fill: Callable[[Path], None], whole: Callable[[Path]
     entry = folder / digest
     if not (entry.is_dir() and whole(entry)):
         try:
-            with _locked(folder / f"{digest}{_LOCK}"):
+            with locked(folder / f"{digest}{_LOCK}"):
                 if not (entry.is_dir() and whole(entry)):
                     _fill(folder, entry, fill)
         except OSError as error:
@@ -106,38 +105,9 @@ def _clean(folder: Path) -> None:
         except FileNotFoundError:
             continue
         # Taking a dead process's lock file removes it, too.
-        with _locked(folder / f"{stem}{_LOCK}", wait=False) as mine:
+        with locked(folder / f"{stem}{_LOCK}", wait=False) as mine:
             if mine and path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
-
-
-@contextmanager
-def _locked(path: Path, wait: bool = True) -> Iterator[bool]:
-    """Hold the lock file ``path`` and remove it at the end; False where another one holds it."""
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            except BlockingIOError:
-                yield False
-                return
-            if _still_there(handle, path):
-                try:
-                    yield True
-                finally:
-                    path.unlink(missing_ok=True)
-                return
-            # Its last holder removed the file between our opening and our locking it.
-        finally:
-            os.close(handle)
-
-
-def _still_there(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _touch(entry: Path) -> None:

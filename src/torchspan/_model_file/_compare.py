@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from torchspan._errors import BuildError
-from torchspan._model_file._example import Example, tells_rows_apart, vary
+from torchspan._log import notice
+from torchspan._model_file._example import Example, alike, spread, vary
 from torchspan._model_file._program import run_flat
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def compare_build(
         BuildError: The build gives something else than eager; it must not be used.
     """
     worst = 0.0
+    example = spread(example, lambda tried: _runs(program, tried))
     sizes: list[int | None] = [None]
     if example.rows is not None:
         sizes = [fixed] if fixed else [1, 2, 3, example.rows, 16, 33]
@@ -108,14 +110,15 @@ def relative_error(ours: Tensor, plain: Tensor) -> float:
 def rows_independent(program: ExportedProgram, shown: Example, check: bool = True) -> bool:
     """Whether the rows of a batch give the same results together and apart.
 
-    An example whose rows cannot be made to differ shows nothing, and counts as rows that do not.
+    An input whose rows cannot be made to differ shows nothing: the rows then count as dependent,
+    which is slower and never wrong.
 
     Raises:
         BuildError: The program gives another result at every call.
     """
     if shown.rows is None:
         return False
-    shown = vary(shown, 101)
+    shown = vary(spread(shown, lambda tried: _runs(program, tried)), 101)
     whole = run_flat(program, shown)
     if check and any(
         relative_error(again, first) > 1e-5
@@ -125,7 +128,13 @@ def rows_independent(program: ExportedProgram, shown: Example, check: bool = Tru
             "the model gives another result at every call with the same input, so builds cannot "
             "be compared with eager. Make it repeatable when it evaluates, or give check=False."
         )
-    if not tells_rows_apart(shown):
+    stuck = alike(shown)
+    if stuck:
+        notice(
+            f"all rows of the example's {', '.join(map(repr, stuck))} are the same and no other "
+            "values fit, so nobody can tell whether rows depend on each other: batches will not be "
+            "split. Give an example whose rows differ."
+        )
         return False
     cut = 3
     parts = [
@@ -149,4 +158,13 @@ def rows_independent(program: ExportedProgram, shown: Example, check: bool = Tru
             same = all(relative_error(each, together) <= 1e-4 for each in apart)
         if not same:
             return False
+    return True
+
+
+def _runs(program: ExportedProgram, example: Example) -> bool:
+    """Whether the program takes such inputs, run eagerly: torch then checks every index."""
+    try:
+        run_flat(program, example)
+    except Exception:
+        return False
     return True

@@ -30,6 +30,7 @@ from torchspan._model_file._capability import find_level, fits, generating_for, 
 from torchspan._model_file._compare import compare_build
 from torchspan._model_file._description import Build
 from torchspan._model_file._example import Example
+from torchspan._model_file._indices import guard_indices
 from torchspan._model_file._program import (
     count_weights,
     export_program,
@@ -60,8 +61,11 @@ def compile_build(program: ExportedProgram, example: Example, target: Target) ->
         tf32 = _accelerator.tf32(target.kind) if target.precision == "tf32" else nullcontext()
         try:
             with _compiling, torch.no_grad(), quiet_inductor(), generating_for(level), tf32:
+                module: Any = moved.module()
+                if target.kind == "cpu":
+                    module = guard_indices(module)
                 files: Any = torch._inductor.aot_compile(
-                    moved.module(), shown.positional, shown.by_keyword, options=options
+                    module, shown.positional, shown.by_keyword, options=options
                 )
         except Exception as error:
             raise BuildError(_explain(error, target)) from error

@@ -9,16 +9,17 @@ number of rows that occurs nowhere else.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
 from torchspan._errors import ArgumentError
+from torchspan._model_file._dense import require_dense
 from torchspan._model_file._description import BATCH
 
-__all__ = ["Example", "ExampleSpec", "name_example", "pick_rows", "tells_rows_apart", "vary"]
+__all__ = ["Example", "ExampleSpec", "alike", "name_example", "pick_rows", "spread", "vary"]
 
 ExampleSpec = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
 
@@ -112,8 +113,9 @@ def name_example(
                 f"example input {name!r} is a {type(value).__name__}; give tensors. Options that "
                 "are no tensors belong into the model's constructor."
             )
+        require_dense(value, f"example input {name!r}")
     found = Example(
-        {name: value.detach() for name, value in tensors.items()},
+        {name: value.detach().resolve_conj().resolve_neg() for name, value in tensors.items()},
         frozenset(keywords),
         frozenset(shared),
         dict(dynamic or {}),
@@ -141,36 +143,75 @@ def pick_rows(example: Example, model: nn.Module) -> int:
     )
 
 
-def vary(example: Example, seed: int) -> Example:
-    """The same inputs with other values, and rows shuffled.
+def spread(example: Example, takes: Callable[[Example], bool]) -> Example:
+    """The same inputs with whole numbers that differ from row to row, where the model takes them.
 
-    Floating values change by about a tenth. Whole numbers, which may be indices, are drawn anew
-    between 0 and the largest and smallest there are, in inputs that have rows.
+    An example of one row, or of zeros, shows nothing of what else may stand there: an index must
+    stay within its table. So other numbers are tried, the most varied first.
+
+    Args:
+        example: The inputs.
+        takes: Tells whether the model runs with such inputs; it must not hurt to ask.
     """
+    generator = torch.Generator("cpu").manual_seed(17)
+    for name, each in example.tensors.items():
+        if each.is_floating_point() or each.is_complex() or not example.has_rows(name):
+            continue
+        whole = each.to("cpu", torch.int64)
+        for low, high in _ranges(whole):
+            share = torch.rand(whole.shape, generator=generator, dtype=torch.float64, device="cpu")
+            span = high.double() - low.double() + 1
+            drawn = (low + (share * span).floor()).to(torch.int64).clamp(low, high)
+            tried = replace(example, tensors={**example.tensors, name: drawn.to(each)})
+            if _differ(tried.tensors[name]) and takes(tried):
+                example = tried
+                break
+    return example
+
+
+def vary(example: Example, seed: int) -> Example:
+    """The same inputs with their rows shuffled, and floating values changed by about a tenth."""
     generator = torch.Generator("cpu").manual_seed(seed)
     tensors = {}
     for name, each in example.tensors.items():
         value = each
-        rows = example.has_rows(name)
-        if rows:
+        if example.has_rows(name):
             order = torch.randperm(each.shape[0], generator=generator, device="cpu")
             value = each[order.to(each.device)]
         if value.is_floating_point() or value.is_complex():
             value = _blur(value, generator)
-        elif rows and value.numel():
-            value = _redraw(value, generator)
         tensors[name] = value.contiguous()
     return replace(example, tensors=tensors)
 
 
-def tells_rows_apart(example: Example) -> bool:
-    """Whether some input has rows that differ, so that mixing them up would show."""
-    return any(
-        # What is no number differs from itself, and shows nothing.
-        bool(((each != each[:1]) & (each == each)).any())
+def alike(example: Example) -> list[str]:
+    """The inputs whose rows are all the same, so that mixing them up would not show."""
+    return [
+        name
         for name, each in example.tensors.items()
-        if example.has_rows(name)
-    )
+        if example.has_rows(name) and each.numel() and not _differ(each)
+    ]
+
+
+def _differ(rows: Tensor) -> bool:
+    # What is no number differs from itself, and shows nothing.
+    return bool(((rows != rows[:1]) & (rows == rows)).any())
+
+
+def _ranges(whole: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Smallest and largest numbers to draw between: for the whole input, for each place in a row.
+
+    The second ones keep to their place, as where a row holds indices into several tables.
+    """
+    if not whole.numel():
+        return
+    zero = torch.zeros((), dtype=torch.int64, device="cpu")
+    yield whole.min().minimum(zero), whole.max().maximum(zero)
+    low, high = whole.amin(0), whole.amax(0)
+    yield low, high
+    yield low.minimum(zero), high.maximum(zero)
+    yield low, high + 1
+    yield low - 1, high
 
 
 def _blur(value: Tensor, generator: torch.Generator) -> Tensor:
@@ -180,16 +221,6 @@ def _blur(value: Tensor, generator: torch.Generator) -> Tensor:
     finite = value[value.isfinite()]
     scale = finite.abs().mean() if finite.numel() else 0
     return value + noise * 0.1 * (scale + 0.1)
-
-
-def _redraw(value: Tensor, generator: torch.Generator) -> Tensor:
-    whole = value.to(torch.int64)
-    low, high = min(0, int(whole.min())), max(0, int(whole.max()))
-    if value.dtype == torch.bool:
-        low, high = 0, 1
-    share = torch.rand(value.shape, generator=generator, dtype=torch.float64, device="cpu")
-    drawn = low + (share * (high - low + 1)).floor()
-    return drawn.to(torch.int64).clamp(low, high).to(value)
 
 
 def _bind(

@@ -18,7 +18,7 @@ from torch import nn
 from torchspan._devices import Device, DeviceSpec, parse_devices
 from torchspan._errors import ArgumentError
 from torchspan._log import log
-from torchspan._model_file._archive import BuildFiles, add_builds, write_archive
+from torchspan._model_file._archive import Archive, BuildFiles, add_builds, write_archive
 from torchspan._model_file._compare import rows_independent
 from torchspan._model_file._compile import build_checked
 from torchspan._model_file._describe import describe
@@ -163,7 +163,7 @@ def compile(
         ArgumentError: The file is no ``.pt2``, or an option makes no sense.
         BuildError: torch cannot compile the model, or a build gave wrong results.
         DeviceError: The device is not there.
-        ModelFileError: The file cannot be read or written.
+        ModelFileError: The file cannot be read or written, or was saved anew in the meantime.
     """
     target = Path(path)
     found = describe(target)
@@ -172,15 +172,15 @@ def compile(
             f"{target} was not saved as .pt2 by torchspan, so no build can be added to it. Save "
             "the model with torchspan.save or 'torchspan export'."
         )
+    with Archive(target) as archive:
+        sums = archive.program_sums()
     say = progress or log.info
     _check_static(static_batches, any(each.batched for each in found.inputs or ()))
     program, _, shown = read_stored(target, found)
     targets = _targets(parse_devices(device), cpu, static_batches, precision)
     builds = _build_all(program, shown, targets, tuned, check, say)
-    names = {build.purpose: build.name for build in found.builds}
-    builds = [each.called(names.get(each.build.purpose, each.build.name)) for each in builds]
     say(f"writing {target}")
-    add_builds(target, found, builds)
+    add_builds(target, sums, builds)
     return describe(target)
 
 

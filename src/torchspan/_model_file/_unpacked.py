@@ -89,6 +89,6 @@ def compile_here(path: Path, description: Description, target: Target) -> tuple[
 def _identify(path: Path, target: Target) -> str:
     """Name what is compiled from what: program and weights, for a target, by this torch."""
     with Archive(path) as archive:
-        records = archive.sums(("models/", "data/weights/", "data/constants/"))
+        records = archive.program_sums()
     text = json.dumps([records, target.name, target.capability, torch.__version__])
     return hashlib.sha256(text.encode()).hexdigest()

@@ -35,7 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="torchspan",
         description="Run and train PyTorch models on every device you have.",
-        epilog="'torchspan COMMAND --help' tells more about one command.",
+        epilog="A first model: 'torchspan export model.py:Net -o net.pt2 --example 1x5' saves the "
+        "class Net of model.py, and 'torchspan run net.pt2 x.npy -o y.npy' runs it. A rank is one "
+        "of the processes that torchrun, mpiexec or srun starts together. 'torchspan COMMAND "
+        "--help' tells more about one command.",
     )
     parser.add_argument("--version", action="version", version=f"torchspan {__version__}")
     parser.add_argument(

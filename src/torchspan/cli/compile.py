@@ -28,13 +28,16 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("model", metavar="MODEL", help="a .pt2 file, written by torchspan")
     parser.add_argument(
-        "--device", default="cpu", metavar="DEVICES", help="what to build for (default: cpu)"
+        "--device",
+        default="cpu",
+        metavar="DEVICES",
+        help="what to build for, such as 'cuda' or 'cpu,cuda' (default: cpu)",
     )
     parser.add_argument(
         "--cpu",
         metavar="LEVEL",
-        help="CPU instructions to use, for machines other than this one: avx512, avx2, neon or "
-        "baseline (default: all of this machine's)",
+        help="CPU instructions to use, for machines other than this one: avx512, avx2 or baseline; "
+        "on ARM neon or baseline (default: the most that this machine has)",
     )
     parser.add_argument(
         "--static-batch",
@@ -49,7 +52,8 @@ def add_parser(subparsers: Subparsers) -> None:
         "--precision",
         default="float32",
         metavar="NAME",
-        help="bfloat16 or tf32; float32, the default, is the model's own",
+        help="bfloat16 or tf32, which are quicker and less exact; float32, the default, is the "
+        "model's own",
     )
     parser.set_defaults(run=run)
 

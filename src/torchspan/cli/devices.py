@@ -66,14 +66,17 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "devices",
         summary="show the devices, their memory, and which local rank gets which",
-        about="Without SPEC: every accelerator that this process sees, and the CPU.",
+        about="Without SPEC: every accelerator that this process sees, and the CPU. A local rank "
+        "is a process's number among those that a launcher starts on this machine; with device "
+        "'rank' each opens the device of its row.",
         example="torchspan devices cuda:0,cpu:0,cpu:1",
     )
     parser.add_argument(
         "spec",
         metavar="SPEC",
         nargs="?",
-        help="devices such as 'cuda:0,cuda:1', 'cpu:0,cpu:1', 'all' or 'rank'",
+        help="devices such as 'cuda:0,cuda:1', 'all', 'rank', or 'cpu:0,cpu:1': virtual CPUs that "
+        "share the cores",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)

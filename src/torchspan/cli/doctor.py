@@ -30,8 +30,10 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "doctor",
         summary="look for what will not work, or will work badly, on this machine",
-        about="Under torchrun, mpiexec or srun the main rank prints one report for all ranks. The "
-        "exit status is 1 where something is broken.",
+        about="An error is something that does not work, a warning something that works badly, a "
+        "note something optional that is not there; each says what to do. The exit status is 1 "
+        "where there is an error. Under torchrun, mpiexec or srun the main rank prints one report "
+        "for all ranks.",
         example="mpiexec -n 4 torchspan doctor",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")

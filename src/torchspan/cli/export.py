@@ -148,7 +148,10 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
         "--weights", metavar="FILE", help="a state dict: .safetensors, or .pt from torch.save"
     )
     group.add_argument(
-        "--dtype", choices=sorted(DTYPES), metavar="NAME", help="convert the model to this dtype"
+        "--dtype",
+        choices=sorted(DTYPES),
+        metavar="NAME",
+        help="convert the model to this dtype, such as float64",
     )
 
 
@@ -160,8 +163,8 @@ def _add_input_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="SHAPE",
-        help="an input's shape, batch first: '1x5', '8x3x224x224:float16', 'ids=1x5:int64'; one "
-        "for each input",
+        help="an input's shape, batch first: '1x5', '8x3x224x224:float16', 'ids=1x5:int64'; "
+        "repeat --example for each input",
     )
     group.add_argument("--input-names", type=_names, metavar="NAMES", help="such as 'x,y'")
     group.add_argument("--output-names", type=_names, metavar="NAMES", help="such as 'energy'")
@@ -181,7 +184,9 @@ def _add_input_options(parser: argparse.ArgumentParser) -> None:
         help="a further dimension of any size: 'x:2=nx'; may be repeated",
     )
     group.add_argument(
-        "--fixed-batch", action="store_true", help="take exactly the shapes of the examples"
+        "--fixed-batch",
+        action="store_true",
+        help="take exactly the examples' shapes, not batches of any size",
     )
 
 
@@ -193,8 +198,8 @@ def _add_file_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--cpu",
         metavar="LEVEL",
-        help="CPU instructions to use: avx512, avx2, neon or baseline (default: all of this "
-        "machine's)",
+        help="CPU instructions to use: avx512, avx2 or baseline; on ARM neon or baseline "
+        "(default: the most that this machine has)",
     )
     group.add_argument(
         "--static-batch",

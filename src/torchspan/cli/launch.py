@@ -43,9 +43,12 @@ def add_parser(subparsers: Subparsers) -> None:
         "-n",
         type=positive,
         metavar="RANKS",
-        help="ranks on this host; in all with --mpi (default: one an accelerator, else 1)",
+        help="how many ranks to start: on this host, or with --mpi in all (default: one for each "
+        "accelerator, or 1)",
     )
-    parser.add_argument("--mpi", action="store_true", help="start them by mpiexec")
+    parser.add_argument(
+        "--mpi", action="store_true", help="start them by mpiexec instead of torchrun"
+    )
     parser.add_argument(
         "--nnodes",
         metavar="HOSTS",
@@ -62,7 +65,9 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is a module's name")
     parser.add_argument("program", metavar="PROGRAM", help="a Python file, or with -m a module")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
+    parser.add_argument(
+        "arguments", nargs=argparse.REMAINDER, metavar="...", help="the program's own arguments"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

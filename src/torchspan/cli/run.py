@@ -67,10 +67,15 @@ def add_parser(subparsers: Subparsers) -> None:
         help="an .npy file for each output, in order; repeat -o for each",
     )
     parser.add_argument(
-        "--devices", help="where to run (default: 'all'; under a launcher 'rank', one for each)"
+        "--devices",
+        help="where to run, as 'torchspan devices' names them (default: 'all'; under a launcher "
+        "'rank', one for each)",
     )
     parser.add_argument(
-        "--batch", type=positive, metavar="N", help="rows of a block (default: 64 MiB of them)"
+        "--batch",
+        type=positive,
+        metavar="N",
+        help="rows to run at a time (default: 64 MiB of rows)",
     )
     parser.add_argument(
         "--precision",
@@ -87,7 +92,11 @@ def add_parser(subparsers: Subparsers) -> None:
         help="an input without a batch dimension, of a model that does not say so; may be repeated",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace outputs that are there")
-    parser.add_argument("--restart", action="store_true", help="forget an interrupted run")
+    parser.add_argument(
+        "--restart",
+        action="store_true",
+        help="begin with the first row again, instead of going on with an interrupted run",
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress and no summary")
     parser.set_defaults(run=run)
 
