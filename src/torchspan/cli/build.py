@@ -91,6 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         f"-DCMAKE_MAKE_PROGRAM={_find('ninja')}",
         f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib",
         f"-DTORCHSPAN_LIBTORCH={arguments.libtorch.expanduser().absolute()}",
+        f"-DTORCHSPAN_PYTHON={sys.executable}",
         f"-DCMAKE_Fortran_COMPILER={compiler or 'NOTFOUND'}",
     ]  # fmt: skip
     compile = [cmake, "--build", str(build)]
