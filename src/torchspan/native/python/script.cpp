@@ -136,17 +136,20 @@ class Opened : public PythonScript {
 
 // A second torch in one process would crash it.
 void require_torch(const std::string& python, const std::string& libraries) {
+  const std::string whose = python_is_ours() ? "the Python " + python : "this process's Python";
+  const std::string cure =
+      say(python_is_ours() ? ": set TORCHSPAN_PYTHON to" : ": start the program by",
+          " the Python that has this one.");
   py::object spec = py::module_::import("importlib.util").attr("find_spec")("torch");
   if (spec.is_none()) {
-    fail(TSPAN_ERROR_MODEL_FILE, "the Python ", python, " has no torch. This program's lies in ",
-         libraries, ": set TORCHSPAN_PYTHON to the Python that it is installed in.");
+    fail(TSPAN_ERROR_MODEL_FILE, whose, " has no torch, and this program uses that in ", libraries,
+         cure);
   }
   py::list folders(spec.attr("submodule_search_locations"));
   const auto folder = std::filesystem::path(utf8(folders[0])) / "lib";
   if (std::filesystem::weakly_canonical(folder) == libraries) return;
-  fail(TSPAN_ERROR_MODEL_FILE, "the Python ", python, " has its torch in ", folder.string(),
-       ", and this program uses that in ", libraries,
-       ". Set TORCHSPAN_PYTHON to the Python of the latter.");
+  fail(TSPAN_ERROR_MODEL_FILE, whose, " has the torch in ", folder.string(),
+       ", and this program uses that in ", libraries, cure);
 }
 
 // Run the module of rules, which this library carries.
