@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -216,8 +216,10 @@ def _brief(error: BaseException) -> str:
 
 
 def _kind(value: object) -> str:
-    items = value.values() if isinstance(value, Mapping) else value
-    told = ""
-    if isinstance(value, Mapping | tuple | list) and value:
-        told = " of " + ", ".join(type(each).__name__ for each in items)  # type: ignore[attr-defined]
-    return type(value).__name__ + told
+    items: Iterable[object] = ()
+    if isinstance(value, Mapping):
+        items = value.values()
+    elif isinstance(value, tuple | list):
+        items = value
+    told = ", ".join(type(each).__name__ for each in items)
+    return type(value).__name__ + (f" of {told}" if told else "")

@@ -244,24 +244,13 @@ def test_what_a_script_prints_comes_with_the_call(c_program, scripts, tmp_path):
     assert said.splitlines()[0] == "here"
 
 
-def test_scripts_do_not_meet(run_c, tmp_path):
+def test_two_scripts_of_one_name_from_the_threads_of_openmp(c_program, tmp_path):
     paths = []
-    for number in (1, 2, 3):
+    for number in (1, 2):
         folder = tmp_path / str(number)
         folder.mkdir()
-        text = f"FACTOR = {number}\ndef forward(x):\n    return x * FACTOR\n"
+        text = f"FACTOR = {number}\ndef forward(x):\n    return FACTOR * x\n"
         paths.append(write(folder / "model.py", text))
-    assert run_c("script", "threads", write(tmp_path / "d.py", SCRIPTS["double.py"])) == ["right"]
-    x = draw(2, 3)
-    for number, path in enumerate(paths, 1):
-        forward(run_c, tmp_path, path, [x], [number * x])
-
-
-def test_from_the_threads_of_openmp(c_program, tmp_path):
-    paths = [
-        write(tmp_path / f"model{number}.py", f"N = {number}\ndef forward(x):\n    return N * x\n")
-        for number in (1, 2)
-    ]
     program = c_program("teams", "-fopenmp")
     done = subprocess.run([program, *paths], capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr) == ("0\n", "")

@@ -10,7 +10,8 @@ from importlib.util import find_spec
 known = sysconfig.get_config_var
 name = 'libpython' + (known('LDVERSION') or known('VERSION')) + '.so.1.0'
 folder = known('LIBDIR') or ''
-folders = folder, os.path.join(folder, known('MULTIARCH') or ''), os.path.join(sys.base_prefix, 'lib')
+folders = [folder, os.path.join(folder, known('MULTIARCH') or '')]
+folders.append(os.path.join(sys.base_prefix, 'lib'))
 include = sysconfig.get_path('include')
 torch = find_spec('torch')
 print(sys.executable)
@@ -20,10 +21,11 @@ print(include if os.path.exists(os.path.join(include, 'Python.h')) else '')
 print(os.path.realpath(torch.submodule_search_locations[0]) if torch else '')
 ")
 
-set(TORCHSPAN_NO_PYTHON "no Python has the torch in ${torch_folder}, which torchspan was built with. \
-Build it again with -DTORCHSPAN_PYTHON=, the Python that torch is installed in.")
+set(TORCHSPAN_NO_PYTHON "no Python has the torch in ${torch_folder}, which torchspan was built \
+with. Build it again with -DTORCHSPAN_PYTHON=, the Python that torch is installed in.")
 file(REAL_PATH ${torch_folder} torch_real)
-foreach(each ${TORCHSPAN_PYTHON} ${torch_folder}/../../../../bin/python3 ${package}/../../../../bin/python3)
+foreach(each ${TORCHSPAN_PYTHON} ${torch_folder}/../../../../bin/python3
+    ${package}/../../../../bin/python3)
   execute_process(COMMAND ${each} -c "${TORCHSPAN_PYTHON_QUESTION}"
     OUTPUT_VARIABLE answer ERROR_QUIET RESULT_VARIABLE status)
   if(NOT status EQUAL 0)
@@ -41,8 +43,8 @@ foreach(each ${TORCHSPAN_PYTHON} ${torch_folder}/../../../../bin/python3 ${packa
   set(TORCHSPAN_NO_PYTHON "")
   if(NOT TORCHSPAN_PYTHON_INCLUDE)
     set(TORCHSPAN_NO_PYTHON "${TORCHSPAN_PYTHON_EXECUTABLE} had no Python.h when torchspan was \
-built. Install it (Debian and Ubuntu: apt-get install python${TORCHSPAN_PYTHON_VERSION}-dev; Fedora \
-and RHEL: dnf install python${TORCHSPAN_PYTHON_VERSION}-devel) and build torchspan again.")
+built. Install it (Debian and Ubuntu: apt-get install python${TORCHSPAN_PYTHON_VERSION}-dev; \
+Fedora and RHEL: dnf install python${TORCHSPAN_PYTHON_VERSION}-devel) and build torchspan again.")
   elseif(NOT EXISTS ${torch_folder}/lib/libtorch_python.so)
     set(TORCHSPAN_NO_PYTHON "the torch in ${torch_folder} has no lib/libtorch_python.so. Install \
 torch with pip, and build torchspan again.")

@@ -28,6 +28,18 @@ class Loan {
     return tensors;
   }
 
+  template <class Body>
+  void during(Body&& body) {
+    try {
+      body();
+    } catch (...) {
+      end();
+      throw;
+    }
+    end();
+  }
+
+ private:
   // What the script has kept goes on with a copy: the memory may be freed, or filled anew.
   void end() {
     for (const at::Storage& each : lent_) {
@@ -36,10 +48,8 @@ class Loan {
       if (each.nbytes() > 0) std::memcpy(copy.get(), each.data(), each.nbytes());
       each.unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(copy));
     }
-    lent_.clear();
   }
 
- private:
   at::Device device_;
   std::vector<at::Storage> lent_;
 };
@@ -60,36 +70,29 @@ PythonRunner::PythonRunner(const std::string& path, const Device& device) : devi
 void PythonRunner::run(std::span<const View> inputs, const Landing& landing) {
   Loan loan{at::Device(device_.backing)};
   try {
-    std::vector<at::Tensor> results = script_->forward(loan.lend(inputs));
-    landing.expect(results.size());
-    for (std::size_t index = 0; index < results.size(); ++index) {
-      at::Tensor here = fetch_tensor(results[index]);
-      landing.take(index, view_tensor(here));
-    }
+    loan.during([&] {
+      std::vector<at::Tensor> results = script_->forward(loan.lend(inputs));
+      landing.expect(results.size());
+      for (std::size_t index = 0; index < results.size(); ++index) {
+        at::Tensor here = fetch_tensor(results[index]);
+        landing.take(index, view_tensor(here));
+      }
+    });
   } catch (const Raised& error) {
-    loan.end();
     fail_call("the model", error);
-  } catch (...) {
-    loan.end();
-    throw;
   }
-  loan.end();
 }
 
 PythonScript::Step PythonRunner::train(std::span<const View> inputs,
                                        std::span<const View> targets) {
   Loan loan{at::Device(device_.backing)};
+  PythonScript::Step step{};
   try {
-    const auto step = script_->train(loan.lend(inputs), loan.lend(targets));
-    loan.end();
-    return step;
+    loan.during([&] { step = script_->train(loan.lend(inputs), loan.lend(targets)); });
   } catch (const Raised& error) {
-    loan.end();
     fail_call("training", error);
-  } catch (...) {
-    loan.end();
-    throw;
   }
+  return step;
 }
 
 void PythonRunner::save(const std::string& path) {

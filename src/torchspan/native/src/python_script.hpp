@@ -31,8 +31,8 @@ class PythonScript {
   virtual void save(const std::string& path) = 0;
 };
 
-// What a script raised: one line, and then the traceback. Both libraries must know it as one type.
-class __attribute__((visibility("default"))) Raised : public std::runtime_error {
+// What a script raised: one line, and then the traceback.
+class Raised : public std::runtime_error {
  public:
   Raised(const std::string& text, bool memory) : std::runtime_error(text), memory(memory) {}
   const bool memory;  // whether there was too little
