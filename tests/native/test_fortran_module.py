@@ -79,12 +79,11 @@ def test_without_an_error_argument_the_program_stops(fortran, models, case, word
     assert done.stdout == ""
 
 
-def test_scripts(fortran, tmp_path):
+def test_scripts(fortran, models, tmp_path):
     for name in ("learning.py", "raising.py"):
         write(tmp_path / name, {**SCRIPTS, **BROKEN}[name])
-    torch.jit.script(torch.nn.ReLU()).save(tmp_path / "other.pt")
-    files = [tmp_path / name for name in ("learning.py", "raising.py", "other.pt", "saved.pt")]
-    done = fortran.run("scripts", *files)
+    scripts = tmp_path / "learning.py", tmp_path / "raising.py"
+    done = fortran.run("scripts", *scripts, models / "simplenet.pt2", tmp_path / "saved.pt")
     assert done.stdout.splitlines()[-1] == "it goes on"
     assert done.stderr == ""
     assert set(torch.load(tmp_path / "saved.pt")) == {"weight", "bias"}

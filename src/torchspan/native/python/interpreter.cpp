@@ -16,6 +16,18 @@ namespace {
 
 int started_by = 0;  // the process that started Python; 0 where it ran already
 
+struct Kept {
+  PyGILState_STATE state = PyGILState_Ensure();
+  PyThreadState* thread = PyEval_SaveThread();
+
+  ~Kept() {
+    // A forked child has the thread's memory, but no Python.
+    if (started_by != ::getpid()) return;
+    PyEval_RestoreThread(thread);
+    PyGILState_Release(state);
+  }
+};
+
 void require_success(PyStatus status, PyConfig* config) {
   if (!PyStatus_Exception(status)) return;
   const std::string why = status.err_msg != nullptr ? status.err_msg : "it does not say why";
@@ -56,6 +68,15 @@ void require_python() {
   fail(TSPAN_ERROR_MODEL,
        "Python was started before this process was forked, and does not survive a fork. Open "
        "scripts only in the process that calls them, after the fork.");
+}
+
+void keep_thread() {
+  // A thread that Python knows by itself also forgets it by itself.
+  thread_local bool known = false;
+  if (known || !python_is_ours()) return;
+  known = true;
+  if (PyGILState_GetThisThreadState() != nullptr) return;
+  thread_local Kept kept;
 }
 
 bool python_is_ours() { return started_by != 0; }

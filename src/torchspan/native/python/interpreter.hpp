@@ -14,10 +14,17 @@ void start_python(const std::string& python);
 // Fail in a process that was forked from one in which torchspan had started Python.
 void require_python();
 
+// Have Python know this thread from now until it ends: to make its acquaintance in each call would
+// cost more than a small script does.
+void keep_thread();
+
 // What a thread holds while it is in Python.
 class Inside {
  public:
-  Inside() : state_(PyGILState_Ensure()) {}
+  Inside() {
+    keep_thread();
+    state_ = PyGILState_Ensure();
+  }
   ~Inside() { PyGILState_Release(state_); }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
