@@ -102,6 +102,16 @@ RUNS = [
     multi_gpu("xpu", pretend=2),
     multi_gpu("mps", pretend=1),
     multi_gpu("cuda", "pt2", pretend=2),
+    Run(
+        "python_script",
+        {
+            "python3 python_script.py": ["wrote doubling.pt\n"],
+            "python3 script_infer_python.py": [
+                "  0.0,  2.0,  4.0,  6.0,  8.0\n  2.0,  4.0,  6.0,  8.0, 10.0\n"
+            ],
+        },
+        "doubling.pt",
+    ),
     mpi({
         "python3 simplenet.py": [WHOLE],
         "mpiexec -np 2 python3 mpi_infer_python.py": RANKS[:2],

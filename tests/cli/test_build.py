@@ -71,6 +71,14 @@ def test_a_failure_shows_the_command_its_status_and_what_it_said(
     assert done.err.endswith("\nno compiler\n")
 
 
+def test_without_python_s_headers_it_says_so(torchspan_command, monkeypatch, tmp_path):
+    line = f"{build.NO_SCRIPTS}there are no headers."
+    give_tools(monkeypatch, tmp_path / "bin", cmake=f"echo '{line}'", ninja="")
+    done = torchspan_command("build", "--prefix", str(tmp_path / "prefix"))
+    assert done.status == 0
+    assert "Python scripts will not run as models: there are no headers.\n" in done.err
+
+
 def test_without_a_fortran_compiler_it_says_so(torchspan_command, monkeypatch, tmp_path):
     log = tmp_path / "log"
     give_tools(monkeypatch, tmp_path / "bin", cmake=f'echo "$@" >> {log}', ninja="")

@@ -46,15 +46,15 @@ def native_build(run_folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def c_program(native_build: Path, run_folder: Path) -> Callable[[str], Path]:
+def c_program(native_build: Path, run_folder: Path) -> Callable[..., Path]:
     """Gives the path of a compiled program of ``programs/``, by its name."""
 
-    def find(name: str) -> Path:
+    def find(name: str, *options: str) -> Path:
         program = run_folder / f"c_{name}"
         with _locked(run_folder / f"c_{name}.lock"):
             if not program.exists():
                 _call(
-                    *("cc", *STRICT, "-pthread", "-D_POSIX_C_SOURCE=200809L"),
+                    *("cc", *STRICT, "-pthread", "-D_POSIX_C_SOURCE=200809L", *options),
                     *("-I", NATIVE / "include", HERE / "programs" / f"{name}.c", "-o", program),
                     *("-L", native_build, "-ltorchspan", f"-Wl,-rpath,{native_build}"),
                     # The library finds torch by its own path, which the linker does not follow.
@@ -66,7 +66,7 @@ def c_program(native_build: Path, run_folder: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture
-def run_c(c_program: Callable[[str], Path]) -> Callable[..., list[str]]:
+def run_c(c_program: Callable[..., Path]) -> Callable[..., list[str]]:
     """Runs a program of ``programs/`` and gives its lines; nothing may stand on stderr."""
 
     def run(name: str, *arguments: object, environ: dict[str, str] | None = None) -> list[str]:

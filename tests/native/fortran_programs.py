@@ -123,6 +123,7 @@ def write_models(folder):
         torchspan.save(SimpleNet(), folder / f"simplenet.{form}", torch.ones(2, 5), tuned=False)
     pair = (torch.ones(4, 3), torch.ones(4, 3))
     torchspan.save(PlusMinus(), folder / "plus_minus.pt", pair)
+    (folder / "simplenet.py").write_text("def forward(x):\n    return 2 * x\n", encoding="utf-8")
     whole = (folder / "simplenet.pt").read_bytes()
     (folder / "truncated.pt").write_bytes(whole[: len(whole) // 2])
     return folder

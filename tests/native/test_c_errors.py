@@ -204,16 +204,14 @@ def test_a_plain_archive_of_torch_and_one_of_weights(run_c, tmp_path):
     assert "holds weights, no model" in load_error(run_c, weights)
 
 
-def test_another_archive_a_compressed_one_and_a_script(run_c, tmp_path):
-    other, packed, script = (tmp_path / name for name in ("other.pt2", "packed.pt2", "net.py"))
+def test_another_archive_and_a_compressed_one(run_c, tmp_path):
+    other, packed = (tmp_path / name for name in ("other.pt2", "packed.pt2"))
     with zipfile.ZipFile(other, "w") as archive:
         archive.writestr("other/file", "text")
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("net/extra/torchspan.json", " " * 100)
-    script.write_text("def forward(x): return x\n", encoding="utf-8")
     assert "is an archive of another kind" in load_error(run_c, other)
     assert "holds its record extra/torchspan.json compressed" in load_error(run_c, packed)
-    assert "is a Python script, which this library does not run" in load_error(run_c, script)
 
 
 def test_a_cache_that_others_may_write_to(run_c, mlp_file, tmp_path):

@@ -100,6 +100,19 @@ def test_make_builds_what_it_says(shell):
     assert not (shell.folder / "multi_gpu" / "multigpu_infer_c").exists()
 
 
+def test_python_script(shell):
+    weights = shell.folder / "python_script" / "doubling.pt"
+    shell.type("python_script", *BUILD)
+    for program in ("script_train_fortran", "script_train_c"):
+        weights.unlink(missing_ok=True)
+        run = f"build/{program} python_script.py"
+        assert shell.type("python_script", run) == ["  0.0,  2.0,  4.0,  6.0,  8.0"]
+        assert weights.exists()
+        assert shell.type("python_script", run) == ["  0.0,  2.0,  4.0,  6.0,  8.0"]
+    said = shell.type("python_script", "python3 script_infer_python.py")
+    assert said[1] == "  2.0,  4.0,  6.0,  8.0, 10.0"
+
+
 def test_an_absent_file_stops_the_program(shell):
     shell.type("simplenet", "make")
     program = shell.folder / "simplenet" / "simplenet_infer_fortran"
@@ -107,8 +120,10 @@ def test_an_absent_file_stops_the_program(shell):
     assert "torchspan: there is no model file nothing.pt" in done.stderr
 
 
-@pytest.mark.parametrize("folder", ["simplenet", "multi_gpu", "mpi"])
+@pytest.mark.parametrize("folder", ["simplenet", "multi_gpu", "mpi", "python_script"])
 def test_readmes_name_their_programs(folder):
     readme = (EXAMPLES / folder / "README.md").read_text(encoding="utf-8")
-    for path in (EXAMPLES / folder).glob("*_infer_*.[cf]*"):
+    programs = [*(EXAMPLES / folder).glob("*.c"), *(EXAMPLES / folder).glob("*.f90")]
+    assert programs
+    for path in programs:
         assert re.search(rf"{path.stem}\b", readme), path

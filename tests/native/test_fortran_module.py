@@ -7,8 +7,10 @@ import sys
 import warnings
 
 import pytest
+import torch
 
 from tests.native.fortran_programs import Installed, call, install, write_models
+from tests.native.test_c_script import BROKEN, SCRIPTS, write
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +79,16 @@ def test_without_an_error_argument_the_program_stops(fortran, models, case, word
     assert done.stdout == ""
 
 
+def test_scripts(fortran, models, tmp_path):
+    for name in ("learning.py", "raising.py"):
+        write(tmp_path / name, {**SCRIPTS, **BROKEN}[name])
+    scripts = tmp_path / "learning.py", tmp_path / "raising.py"
+    done = fortran.run("scripts", *scripts, models / "simplenet.pt2", tmp_path / "saved.pt")
+    assert done.stdout.splitlines()[-1] == "it goes on"
+    assert done.stderr == ""
+    assert set(torch.load(tmp_path / "saved.pt")) == {"weight", "bias"}
+
+
 def test_placement_and_devices(fortran):
     torchrun = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
                 "TORCHELASTIC_RUN_ID": "x"}  # fmt: skip
@@ -86,7 +98,7 @@ def test_placement_and_devices(fortran):
     assert alone == ["rank 0 of 1, 0 of 1 here, by none", "cpu:0 on cpu"]
 
 
-@pytest.mark.parametrize("name", ["simplenet.pt", "simplenet.pt2"])
+@pytest.mark.parametrize("name", ["simplenet.pt", "simplenet.pt2", "simplenet.py"])
 def test_ten_threads_call_one_model(fortran, models, name):
     if fortran.compiler != "gfortran":
         pytest.skip("its OpenMP library is a package of its own")

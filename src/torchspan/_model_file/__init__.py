@@ -6,7 +6,7 @@ from torchspan._model_file._cache import cache_folder
 from torchspan._model_file._capability import cpu_level, device_capability, fits, gains
 from torchspan._model_file._compare import relative_error
 from torchspan._model_file._dense import is_dense, require_dense
-from torchspan._model_file._describe import FORWARD_NAMES, describe
+from torchspan._model_file._describe import describe
 from torchspan._model_file._description import BATCH, Build, Description, TensorSpec
 from torchspan._model_file._program import first_line, move_program
 from torchspan._model_file._save import compile, save
@@ -17,7 +17,6 @@ from torchspan._model_file._unpacked import compile_here, unpack_build
 
 __all__ = [
     "BATCH",
-    "FORWARD_NAMES",
     "Archive",
     "Build",
     "Description",

@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 
 from torchspan._errors import ModelFileError, ModelFileNotFoundError
 from torchspan._model_file._archive import DESCRIPTION, Archive
 from torchspan._model_file._description import Description, TensorSpec
 from torchspan._model_file._torchscript import describe_torchscript
+from torchspan._script import ScriptError, read_inputs
 
-__all__ = ["FORWARD_NAMES", "describe"]
-
-# What a script may call its forward pass: torchspan's name, and pytorch-fortran's.
-FORWARD_NAMES = ("forward", "ftn_pytorch_forward")
+__all__ = ["describe"]
 
 
 def describe(path: str | Path) -> Description:
@@ -58,26 +55,10 @@ def _describe_plain(archive: Archive) -> Description:
 
 def _describe_script(file: Path) -> Description:
     try:
-        tree = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+        names = read_inputs(file)
     except FileNotFoundError as error:
         raise ModelFileNotFoundError(f"there is no model file {file}.") from error
-    except (SyntaxError, UnicodeDecodeError) as error:
-        raise ModelFileError(f"{file} is no Python script: {error}.") from error
-    except OSError as error:
-        raise ModelFileError(f"{file} cannot be read: {error.strerror}.") from error
-    functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
-    for name in FORWARD_NAMES:
-        found = functions.get(name)
-        if found is None:
-            continue
-        # An argument that may be left out, or any number of them: how many is not known.
-        if name == "ftn_pytorch_forward" or found.args.vararg or found.args.defaults:
-            return Description(path=file, kind="script")
-        arguments = [*found.args.posonlyargs, *found.args.args]
-        return Description(
-            path=file, kind="script", inputs=tuple(TensorSpec(each.arg) for each in arguments)
-        )
-    raise ModelFileError(
-        f"{file} defines no function forward (or ftn_pytorch_forward), which is what torchspan "
-        "calls. Add 'def forward(x): ...'; to save a class as a model file, use 'torchspan export'."
-    )
+    except ScriptError as error:
+        raise ModelFileError(str(error)) from error.__cause__
+    inputs = None if names is None else tuple(map(TensorSpec, names))
+    return Description(path=file, kind="script", inputs=inputs)

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from torch import Tensor
 
 from torchspan._errors import ModelError
+from torchspan._script import ScriptError, take_apart
 
 __all__ = ["Form", "Runner", "flatten"]
 
@@ -64,19 +65,8 @@ def flatten(result: object) -> tuple[list[Tensor], Form]:
     Raises:
         ModelError: It is no tensor, nor a tuple, list or dict of tensors.
     """
-    if isinstance(result, Tensor):
-        return [result], Form("tensor")
-    values: list[object] = []
-    form = Form("tuple")
-    if isinstance(result, Mapping):
-        values, form = list(result.values()), Form("dict", tuple(map(str, result)))
-    elif isinstance(result, tuple | list):
-        values = list(result)
-    tensors = [each for each in values if isinstance(each, Tensor)]
-    if not values or len(tensors) != len(values):
-        told = ", ".join(type(each).__name__ for each in values)
-        raise ModelError(
-            f"the model returned a {type(result).__name__}{f' of {told}' if told else ''}; it must "
-            "return a tensor, or a tuple, list or dict of tensors."
-        )
-    return tensors, form
+    try:
+        tensors, returns, names = take_apart(result)
+    except ScriptError as error:
+        raise ModelError(str(error)) from None
+    return tensors, Form(returns, names)

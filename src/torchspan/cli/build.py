@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["PrintCMakeDir", "add_parser", "run"]
 
 NATIVE = Path(__file__).parents[1] / "native"
+# What native/cmake/find_python.cmake says before the reason.
+NO_SCRIPTS = "-- torchspan: no models that are scripts: "
 
 
 class PrintCMakeDir(argparse.Action):
@@ -91,6 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         f"-DCMAKE_MAKE_PROGRAM={_find('ninja')}",
         f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib",
         f"-DTORCHSPAN_LIBTORCH={arguments.libtorch.expanduser().absolute()}",
+        f"-DTORCHSPAN_PYTHON={sys.executable}",
         f"-DCMAKE_Fortran_COMPILER={compiler or 'NOTFOUND'}",
     ]  # fmt: skip
     compile = [cmake, "--build", str(build)]
@@ -98,13 +101,16 @@ def run(arguments: argparse.Namespace) -> int:
         compile += ["--parallel", str(arguments.jobs)]
     with steps() as progress:
         progress(f"configuring in {build}")
-        _call(configure)
+        said = _call(configure)
         progress("compiling")
         _call(compile)
         progress(f"installing into {prefix}")
         _call([cmake, "--install", str(build)])
     if compiler is None:
         say("there is no Fortran compiler here, so there is no Fortran module. --fc names one.")
+    for line in said.splitlines():
+        if line.startswith(NO_SCRIPTS):
+            say(f"Python scripts will not run as models: {line.removeprefix(NO_SCRIPTS)}")
     print(f"Built with {name if compiler else 'the C compilers alone'}. For make:")
     print(f"  export PKG_CONFIG_PATH={shlex.quote(str(prefix / 'lib' / 'pkgconfig'))}")
     print(f"For CMake: -DCMAKE_PREFIX_PATH={shlex.quote(str(prefix))}")
@@ -136,10 +142,11 @@ def _find(tool: str) -> str:
     return path
 
 
-def _call(command: Sequence[str]) -> None:
+def _call(command: Sequence[str]) -> str:
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         raise BuildError(
             f"this command ended with status {done.returncode}:\n{shlex.join(command)}\n"
             f"{done.stdout.strip()}"
         )
+    return done.stdout

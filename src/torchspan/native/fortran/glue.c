@@ -37,6 +37,31 @@ int32_t tspan_fortran_describe(const handle* from, const char** json) {
   return tspan_fortran_pass(tspan_model_describe(model, json));
 }
 
+int32_t tspan_fortran_train(const handle* from, const CFI_cdesc_t* x, const CFI_cdesc_t* target,
+                            double* loss, int32_t* completed) {
+  tspan_model* model = tspan_fortran_handle_get(from);
+  array_list inputs, targets;
+  int answer = 0;
+  if (model == NULL) return fail_without_model();
+  int32_t status = tspan_fortran_list(&inputs, x, "input");
+  if (status != TSPAN_OK) return status;
+  status = tspan_fortran_list(&targets, target, "target");
+  if (status == TSPAN_OK) {
+    status = tspan_fortran_pass(tspan_model_train(model, inputs.arrays, inputs.count,
+                                                  targets.arrays, targets.count, loss, &answer));
+    *completed = answer;
+    tspan_fortran_list_free(&targets);
+  }
+  tspan_fortran_list_free(&inputs);
+  return status;
+}
+
+int32_t tspan_fortran_save(const handle* from, const char* path) {
+  tspan_model* model = tspan_fortran_handle_get(from);
+  if (model == NULL) return fail_without_model();
+  return tspan_fortran_pass(tspan_model_save(model, path));
+}
+
 /* Run, or submit where there is room for a request. */
 static int32_t start(const handle* from, const CFI_cdesc_t* x, const CFI_cdesc_t* y,
                      tspan_request** request) {

@@ -5,7 +5,9 @@
 !> arguments: two procedures under one name would be ambiguous. These arguments have no INTENT, so
 !> that outputs may be given as the expression `[array(y1), array(y2)]`.
 module torchspan_model
-  use, intrinsic :: iso_c_binding, only: c_char, c_int32_t, c_null_char, c_null_ptr, c_ptr
+  use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int32_t, c_null_char, c_null_ptr, &
+    c_ptr
+  use, intrinsic :: iso_fortran_env, only: real64
   use torchspan_error, only: check, copy_text, error_type
   use torchspan_handle, only: handle_type, place_type
   use torchspan_request, only: request_type
@@ -23,6 +25,10 @@ module torchspan_model
     procedure :: run
     !> `call net%submit(x, y, request, error)`
     procedure :: submit
+    !> `call net%train(x, target, loss, completed, error)`
+    procedure :: train
+    !> `call net%save("weights.pt", error)`
+    procedure :: save => save_model
     !> `call net%describe(json, error)`
     procedure :: describe
     !> `call net%close()`
@@ -59,6 +65,25 @@ module torchspan_model
       integer(c_int32_t) :: status
     end function c_submit
 
+    function c_train(place, x, target, loss, completed) result(status) &
+      bind(c, name="tspan_fortran_train")
+      import :: c_double, c_int32_t, place_type
+      implicit none
+      type(place_type), intent(in) :: place
+      type(*), dimension(..) :: x, target
+      real(c_double), intent(inout) :: loss
+      integer(c_int32_t), intent(inout) :: completed
+      integer(c_int32_t) :: status
+    end function c_train
+
+    function c_save(place, path) result(status) bind(c, name="tspan_fortran_save")
+      import :: c_char, c_int32_t, place_type
+      implicit none
+      type(place_type), intent(in) :: place
+      character(kind=c_char), intent(in) :: path(*)
+      integer(c_int32_t) :: status
+    end function c_save
+
     function c_describe(place, text) result(status) bind(c, name="tspan_fortran_describe")
       import :: c_int32_t, c_ptr, place_type
       implicit none
@@ -73,7 +98,7 @@ contains
   !> Open a model file. A model that this variable held before is closed.
   subroutine load(self, path, devices, error)
     class(model_type), intent(inout) :: self
-    !> A .pt2 or .pt file
+    !> A .pt2 or .pt file, or a .py script
     character(len=*), intent(in) :: path
     !> Where to run: "cuda", "cuda:0,cuda:1", "rank", "cpu", "cpu:0,cpu:1"; "all" if absent
     character(len=*), intent(in), optional :: devices
@@ -125,6 +150,40 @@ contains
     if (status == 0) call request%handle%own(place)
     call check(status, error)
   end subroutine submit
+
+  !> Take one training step of a script that is open on one device.
+  subroutine train(self, x, target, loss, completed, error)
+    class(model_type), intent(in) :: self
+    !> The input, or several: `[array(x1), array(x2)]`
+    type(*), dimension(..), target :: x
+    !> What the model is to give, or several
+    type(*), dimension(..), target :: target
+    !> What the script says of its loss
+    real(real64), intent(out) :: loss
+    !> Whether the script says that training is complete
+    logical, intent(out), optional :: completed
+    !> What went wrong
+    type(error_type), allocatable, intent(out), optional :: error
+
+    integer(c_int32_t) :: answer, status
+
+    loss = 0
+    answer = 0
+    status = c_train(self%handle%place, x, target, loss, answer)
+    if (present(completed)) completed = answer /= 0
+    call check(status, error)
+  end subroutine train
+
+  !> Have a script that is open on one device save itself.
+  subroutine save_model(self, path, error)
+    class(model_type), intent(in) :: self
+    !> The file
+    character(len=*), intent(in) :: path
+    !> What went wrong
+    type(error_type), allocatable, intent(out), optional :: error
+
+    call check(c_save(self%handle%place, trim(path)//c_null_char), error)
+  end subroutine save_model
 
   !> What the model says of itself: inputs, outputs, builds.
   subroutine describe(self, json, error)

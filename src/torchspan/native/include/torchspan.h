@@ -111,10 +111,12 @@ typedef struct tspan_array {
 typedef struct tspan_model tspan_model;
 typedef struct tspan_request tspan_request;
 
-/* Open a .pt2 or .pt model file on devices (a text as in tspan_devices_find; NULL for "all").
+/* Open a .pt2 or .pt model file or a .py script on devices (a text as in tspan_devices_find; NULL
+ * for "all").
  *
  * A .pt2 file needs a build for each kind of device; where there is none the error names the
- * command that adds it. */
+ * command that adds it. A script needs the Python that torch is installed in, and runs once a
+ * device; docs/native.md says what it may hold. */
 tspan_status tspan_model_load(const char* path, const char* devices, tspan_model** model);
 
 /* Wait for what is under way and free a model; NULL is fine. */
@@ -140,6 +142,17 @@ tspan_status tspan_model_run(tspan_model* model, const tspan_array* inputs, size
 tspan_status tspan_model_submit(tspan_model* model, const tspan_array* inputs, size_t input_count,
                                 const tspan_array* outputs, size_t output_count,
                                 tspan_request** request);
+
+/* Take one training step of a script that is open on one device: call its function train.
+ *
+ * `*loss` is what it returned, `*completed` whether it said that training is complete (1) or not
+ * (0); either may be NULL. */
+tspan_status tspan_model_train(tspan_model* model, const tspan_array* inputs, size_t input_count,
+                               const tspan_array* targets, size_t target_count, double* loss,
+                               int* completed);
+
+/* Have a script that is open on one device save itself to a file: call its function save. */
+tspan_status tspan_model_save(tspan_model* model, const char* path);
 
 /* Whether a request is done (1) or not (0); the request goes on existing. */
 tspan_status tspan_request_test(tspan_request* request, int* done);

@@ -156,8 +156,8 @@ std::optional<Rows> Checker::find_rows(const Call& call, bool splitting) const {
       fail(TSPAN_ERROR_ARGUMENT, role, " ", index, " has shape ", view.shape_text(),
            view.ndim > 0 ? say("; the arrays before it have ", rows->stop, " rows")
                          : std::string("; rows are its first dimension"),
-           ". On several devices each array of a TorchScript model needs the same rows: open the "
-           "model on one device, or save it as .pt2, which says what has rows.");
+           ". On several devices each array of a TorchScript model or a script needs the same "
+           "rows: open the model on one device, or save it as .pt2, which says what has rows.");
     }
   };
   look("input", call.inputs);

@@ -48,7 +48,7 @@ struct Limits {
 };
 
 struct Description {
-  enum class Kind { compiled, torchscript };
+  enum class Kind { compiled, torchscript, script };
 
   Kind kind = Kind::compiled;
   std::string json;  // as tspan_model_describe gives it

@@ -23,7 +23,8 @@ namespace {
 
 tspan_model* keep_handle(std::unique_ptr<torchspan::Model> model) {
   static std::mutex mutex;
-  static std::deque<tspan_model> handles;
+  // Never destroyed: a thread may still be in a model, or in Python, when the process ends.
+  static auto& handles = *new std::deque<tspan_model>;
   std::lock_guard lock(mutex);
   return &handles.emplace_back(tspan_model{std::move(model)});
 }
@@ -93,6 +94,24 @@ tspan_status tspan_model_submit(tspan_model* model, const tspan_array* inputs, s
     handle->inside = inside(model).submit(arrays(inputs, input_count, "inputs"),
                                           arrays(outputs, output_count, "outputs"));
     *request = handle.release();
+  });
+}
+
+tspan_status tspan_model_train(tspan_model* model, const tspan_array* inputs, size_t input_count,
+                               const tspan_array* targets, size_t target_count, double* loss,
+                               int* completed) {
+  return guarded([&] {
+    const auto step = inside(model).train(arrays(inputs, input_count, "inputs"),
+                                          arrays(targets, target_count, "targets"));
+    if (loss != nullptr) *loss = step.loss;
+    if (completed != nullptr) *completed = step.completed ? 1 : 0;
+  });
+}
+
+tspan_status tspan_model_save(tspan_model* model, const char* path) {
+  return guarded([&] {
+    require(path, "path");
+    inside(model).save(path);
   });
 }
 

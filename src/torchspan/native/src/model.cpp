@@ -2,6 +2,7 @@
 // Open a model file and run calls on its devices.
 #include "model.hpp"
 
+#include <deque>
 #include <map>
 
 #include "cache.hpp"
@@ -14,16 +15,15 @@ namespace torchspan {
 Model::Model(const std::string& path, const std::string& devices) {
   const std::vector<Device> found = parse_devices(devices);
   if (path.ends_with(".py")) {
-    fail(TSPAN_ERROR_MODEL_FILE, path,
-         " is a Python script, which this library does not run. Make a model file of it with "
-         "'torchspan export'.");
-  }
-  Archive archive(path);
-  description_ = describe(archive);
-  if (description_.kind == Description::Kind::compiled) {
-    open_compiled(archive, found);
+    open_python(path, found);
   } else {
-    open_script(path, found);
+    Archive archive(path);
+    description_ = describe(archive);
+    if (description_.kind == Description::Kind::compiled) {
+      open_compiled(archive, found);
+    } else {
+      open_torchscript(path, found);
+    }
   }
   checker_ = Checker(description_);
 }
@@ -45,27 +45,41 @@ void Model::open_compiled(Archive& archive, const std::vector<Device>& devices) 
   }
 }
 
-void Model::open_script(const std::string& path, const std::vector<Device>& devices) {
+void Model::open_torchscript(const std::string& path, const std::vector<Device>& devices) {
   const int cores = share_cores(static_cast<int>(devices.size()));
   std::map<std::string, Script> opened;
   for (const Device& device : devices) {
     Script& script = opened[device.backing];
-    if (!script.runner) script = open_torchscript(path, device);
+    if (!script.runner) script = torchspan::open_torchscript(path, device);
     std::vector<Choice> choices = {{Build(), script.runner}};
     replicas_.push_back(std::make_unique<Replica>(device, std::move(choices), cores, 0));
   }
-  std::string inputs = "null";
-  if (const auto& names = opened.begin()->second.inputs) {
-    description_.inputs.emplace();
-    inputs = "[";
-    for (const std::string& name : *names) {
-      description_.inputs->push_back({name, "", {}, true});
-      inputs += say(inputs.size() > 1 ? ", " : "", "{\"name\": ", quote(name),
-                    ", \"dtype\": null, \"shape\": null, \"batched\": true}");
-    }
-    inputs += "]";
+  describe_inputs("jit", opened.begin()->second.inputs);
+}
+
+void Model::open_python(const std::string& path, const std::vector<Device>& devices) {
+  description_.kind = Description::Kind::script;
+  const int cores = share_cores(static_cast<int>(devices.size()));
+  for (const Device& device : devices) {
+    auto runner = std::make_shared<PythonRunner>(path, device);
+    if (!script_) script_ = runner;
+    std::vector<Choice> choices = {{Build(), runner}};
+    replicas_.push_back(std::make_unique<Replica>(device, std::move(choices), cores, 0));
   }
-  description_.json = say("{\"format\": null, \"kind\": \"jit\", \"inputs\": ", inputs,
+  describe_inputs("script", script_->inputs());
+}
+
+void Model::describe_inputs(const char* kind,
+                            const std::optional<std::vector<std::string>>& names) {
+  std::string inputs;
+  if (names) description_.inputs.emplace();
+  for (const std::string& name : names.value_or(std::vector<std::string>())) {
+    description_.inputs->push_back({name, "", {}, true});
+    inputs += say(inputs.empty() ? "" : ", ", "{\"name\": ", quote(name),
+                  ", \"dtype\": null, \"shape\": null, \"batched\": true}");
+  }
+  description_.json = say("{\"format\": null, \"kind\": ", quote(kind),
+                          ", \"inputs\": ", names ? say("[", inputs, "]") : std::string("null"),
                           ", \"outputs\": null, \"builds\": []}");
 }
 
@@ -129,6 +143,39 @@ std::shared_ptr<Request> Model::submit(std::span<const tspan_array> inputs,
     }
   }
   return request;
+}
+
+PythonScript::Step Model::train(std::span<const tspan_array> inputs,
+                                std::span<const tspan_array> targets) {
+  PythonRunner& script = only_script("train");
+  // Copies of arrays that are not in C order; a deque leaves those made before where they are.
+  std::deque<std::vector<char>> copies;
+  auto see = [&](const char* role, std::span<const tspan_array> arrays) {
+    std::vector<View> views(arrays.size());
+    for (std::size_t index = 0; index < arrays.size(); ++index) {
+      view_array(arrays[index], Label{role, index}, views[index]);
+      views[index] = make_contiguous(views[index], copies.emplace_back());
+    }
+    return views;
+  };
+  const std::vector<View> given = see("input", inputs);
+  return script.train(given, see("target", targets));
+}
+
+void Model::save(const std::string& path) { only_script("save").save(path); }
+
+PythonRunner& Model::only_script(const char* verb) const {
+  if (!script_) {
+    fail(TSPAN_ERROR_ARGUMENT, "only a Python script has a function to ", verb,
+         " by; this model is a file that runs as it was saved. Open a .py file with a function ",
+         verb, " instead.");
+  }
+  if (replicas_.size() > 1) {
+    fail(TSPAN_ERROR_ARGUMENT, "the script is open on ", replicas_.size(),
+         " devices, with weights of its own on each, so it cannot ", verb,
+         ". Open it on one device.");
+  }
+  return *script_;
 }
 
 }  // namespace torchspan

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arguments.hpp"
+#include "python_runner.hpp"
 #include "replica.hpp"
 #include "request.hpp"
 
@@ -28,14 +29,23 @@ class Model {
   std::shared_ptr<Request> submit(std::span<const tspan_array> inputs,
                                   std::span<const tspan_array> outputs);
 
+  // Take a training step, or save, by the functions of a Python script.
+  PythonScript::Step train(std::span<const tspan_array> inputs,
+                           std::span<const tspan_array> targets);
+  void save(const std::string& path);
+
  private:
   void open_compiled(Archive& archive, const std::vector<Device>& devices);
-  void open_script(const std::string& path, const std::vector<Device>& devices);
+  void open_torchscript(const std::string& path, const std::vector<Device>& devices);
+  void open_python(const std::string& path, const std::vector<Device>& devices);
+  void describe_inputs(const char* kind, const std::optional<std::vector<std::string>>& names);
+  PythonRunner& only_script(const char* verb) const;
   bool nothing_to_do(const Call& call) const;
 
   Description description_;
   Checker checker_;
   std::vector<std::unique_ptr<Replica>> replicas_;
+  std::shared_ptr<PythonRunner> script_;
   std::atomic<unsigned> turn_ = 0;
 };
 

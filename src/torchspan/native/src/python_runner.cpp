@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+// Lend the caller's memory to a script, and take it back.
+#include "python_runner.hpp"
+
+#include <c10/core/CPUAllocator.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "status.hpp"
+#include "tensors.hpp"
+
+namespace torchspan {
+namespace {
+
+// Tensors over the caller's memory, which is the script's during one call only.
+class Loan {
+ public:
+  explicit Loan(const at::Device& device) : device_(device) {}
+
+  std::vector<at::Tensor> lend(std::span<const View> views) {
+    std::vector<at::Tensor> tensors;
+    tensors.reserve(views.size());
+    for (const View& view : views) {
+      tensors.push_back(make_tensor(view, device_));
+      if (device_.is_cpu()) lent_.push_back(tensors.back().storage());
+    }
+    return tensors;
+  }
+
+  template <class Body>
+  void during(Body&& body) {
+    try {
+      body();
+    } catch (...) {
+      end();
+      throw;
+    }
+    end();
+  }
+
+ private:
+  // What the script has kept goes on with a copy: the memory may be freed, or filled anew.
+  void end() {
+    for (const at::Storage& each : lent_) {
+      if (each.use_count() == 1) continue;
+      at::DataPtr copy = c10::GetCPUAllocator()->allocate(each.nbytes());
+      if (each.nbytes() > 0) std::memcpy(copy.get(), each.data(), each.nbytes());
+      each.unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(copy));
+    }
+  }
+
+  at::Device device_;
+  std::vector<at::Storage> lent_;
+};
+
+}  // namespace
+
+PythonRunner::PythonRunner(const std::string& path, const Device& device) : device_(device) {
+  try {
+    if (!std::filesystem::exists(path)) {
+      fail(TSPAN_ERROR_MODEL_FILE, "there is no model file ", path, ".");
+    }
+    script_ = open_python_script(path, device.backing);
+  } catch (const Raised& error) {
+    fail(TSPAN_ERROR_MODEL_FILE, error.what());
+  }
+}
+
+void PythonRunner::run(std::span<const View> inputs, const Landing& landing) {
+  Loan loan{at::Device(device_.backing)};
+  try {
+    loan.during([&] {
+      std::vector<at::Tensor> results = script_->forward(loan.lend(inputs));
+      landing.expect(results.size());
+      for (std::size_t index = 0; index < results.size(); ++index) {
+        at::Tensor here = fetch_tensor(results[index]);
+        landing.take(index, view_tensor(here));
+      }
+    });
+  } catch (const Raised& error) {
+    fail_call("the model", error);
+  }
+}
+
+PythonScript::Step PythonRunner::train(std::span<const View> inputs,
+                                       std::span<const View> targets) {
+  Loan loan{at::Device(device_.backing)};
+  PythonScript::Step step{};
+  try {
+    loan.during([&] { step = script_->train(loan.lend(inputs), loan.lend(targets)); });
+  } catch (const Raised& error) {
+    fail_call("training", error);
+  }
+  return step;
+}
+
+void PythonRunner::save(const std::string& path) {
+  try {
+    script_->save(path);
+  } catch (const Raised& error) {
+    fail_call("saving", error);
+  }
+}
+
+void PythonRunner::fail_call(const char* what, const Raised& error) const {
+  if (error.memory) {
+    fail(TSPAN_ERROR_MEMORY, device_.name(), " has too little memory for this call: ", error.what(),
+         "\nRun smaller batches, or use more devices.");
+  }
+  fail(TSPAN_ERROR_MODEL, what, " failed on ", device_.name(), ": ", error.what());
+}
+
+}  // namespace torchspan
