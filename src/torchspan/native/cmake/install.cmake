@@ -3,7 +3,8 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS torchspan EXPORT torchspan)
-install(FILES include/torchspan.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/torchspan.h include/torchspan_tensor.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 set(packages torchspan)
 if(TARGET torchspan_fortran)
   install(TARGETS torchspan_fortran EXPORT torchspan)
