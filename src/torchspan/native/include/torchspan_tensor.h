@@ -71,7 +71,8 @@ tspan_status tspan_tensor_delete(tspan_tensor* tensor);
 /* ---- asking tensors -------------------------------------------------------------------------- */
 
 /* The tensor's memory, shape, strides and dtype, as an array that is the tensor's own: it is valid
- * until the tensor is deleted. The device is where the memory is: the host's for a virtual one. */
+ * until the tensor is deleted or written to by one of the calls below. The device is where the
+ * memory is: the host's for a virtual one. */
 tspan_status tspan_tensor_view(const tspan_tensor* tensor, tspan_array* array);
 
 /* The name of its dtype, such as "float32"; valid for ever. */

@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Arithmetic on tensors, element by element, and reductions.
-#include <ATen/ExpandUtils.h>
-#include <ATen/ops/add.h>
-#include <ATen/ops/div.h>
-#include <ATen/ops/mean.h>
-#include <ATen/ops/mul.h>
-#include <ATen/ops/neg.h>
-#include <ATen/ops/pow.h>
-#include <ATen/ops/sub.h>
-#include <ATen/ops/sum.h>
-
+// Arithmetic on tensors, element by element, and reductions: by tensors' own methods, as the
+// headers of torch's functions take long to compile.
 #include <algorithm>
 
 #include "tensor.hpp"
@@ -60,7 +51,7 @@ using namespace torchspan;
 
 tspan_status tspan_tensor_add(const tspan_tensor* left, const tspan_tensor* right,
                               tspan_tensor** result) {
-  return combine(left, right, result, [](auto& one, auto& other) { return at::add(one, other); });
+  return combine(left, right, result, [](auto& one, auto& other) { return one.add(other); });
 }
 
 tspan_status tspan_tensor_subtract(const tspan_tensor* left, const tspan_tensor* right,
@@ -70,18 +61,18 @@ tspan_status tspan_tensor_subtract(const tspan_tensor* left, const tspan_tensor*
       fail(TSPAN_ERROR_ARGUMENT, "left is ", dtype_name(one), " and right ", dtype_name(other),
            "; bool tensors cannot be subtracted. Convert them with tspan_tensor_to.");
     }
-    return at::sub(one, other);
+    return one.sub(other);
   });
 }
 
 tspan_status tspan_tensor_multiply(const tspan_tensor* left, const tspan_tensor* right,
                                    tspan_tensor** result) {
-  return combine(left, right, result, [](auto& one, auto& other) { return at::mul(one, other); });
+  return combine(left, right, result, [](auto& one, auto& other) { return one.mul(other); });
 }
 
 tspan_status tspan_tensor_divide(const tspan_tensor* left, const tspan_tensor* right,
                                  tspan_tensor** result) {
-  return combine(left, right, result, [](auto& one, auto& other) { return at::div(one, other); });
+  return combine(left, right, result, [](auto& one, auto& other) { return one.div(other); });
 }
 
 tspan_status tspan_tensor_negate(const tspan_tensor* tensor, tspan_tensor** result) {
@@ -91,13 +82,13 @@ tspan_status tspan_tensor_negate(const tspan_tensor* tensor, tspan_tensor** resu
            "the tensor is bool, which has no negative. Convert it with "
            "tspan_tensor_to.");
     }
-    return at::neg(value);
+    return value.neg();
   });
 }
 
 tspan_status tspan_tensor_power(const tspan_tensor* tensor, double exponent,
                                 tspan_tensor** result) {
-  return change(tensor, result, [&](auto& value) { return at::pow(value, exponent); });
+  return change(tensor, result, [&](auto& value) { return value.pow(exponent); });
 }
 
 tspan_status tspan_tensor_power_integer(const tspan_tensor* tensor, int64_t exponent,
@@ -107,12 +98,12 @@ tspan_status tspan_tensor_power_integer(const tspan_tensor* tensor, int64_t expo
       fail(TSPAN_ERROR_ARGUMENT, "the exponent is ", exponent, " and the tensor ",
            dtype_name(value), "; integers take exponents of 0 or more. Use tspan_tensor_power.");
     }
-    return at::pow(value, exponent);
+    return value.pow(exponent);
   });
 }
 
 tspan_status tspan_tensor_sum(const tspan_tensor* tensor, tspan_tensor** result) {
-  return change(tensor, result, [](auto& value) { return at::sum(value); });
+  return change(tensor, result, [](auto& value) { return value.sum(); });
 }
 
 tspan_status tspan_tensor_mean(const tspan_tensor* tensor, tspan_tensor** result) {
@@ -121,6 +112,6 @@ tspan_status tspan_tensor_mean(const tspan_tensor* tensor, tspan_tensor** result
       fail(TSPAN_ERROR_ARGUMENT, "the tensor is ", dtype_name(value),
            ", whose mean is no integer. Convert it with tspan_tensor_to.");
     }
-    return at::mean(value);
+    return value.mean();
   });
 }

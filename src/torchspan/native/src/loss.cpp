@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Losses: how far results are from targets.
 #include <ATen/core/Reduction.h>
-#include <ATen/ops/aminmax.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/mse_loss.h>
 
@@ -51,7 +50,7 @@ at::Tensor read_classes(const at::Tensor& input, const at::Tensor& target) {
   }
   const at::Tensor indices = target.to(at::kLong).reshape(expected);
   if (indices.numel() > 0) {
-    auto [low, high] = at::aminmax(indices);
+    auto [low, high] = indices.aminmax();
     const std::int64_t least = low.item<std::int64_t>(), most = high.item<std::int64_t>();
     if (least < 0 || most >= classes) {
       fail(TSPAN_ERROR_ARGUMENT, "target holds class ", least < 0 ? least : most,

@@ -2,7 +2,6 @@
 // Make tensors, over the caller's memory or their own, and delete them.
 #include "tensor.hpp"
 
-#include <ATen/ops/clone.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/ones.h>
@@ -183,7 +182,7 @@ tspan_status tspan_tensor_ones(int32_t ndim, const int64_t* shape, const char* d
 tspan_status tspan_tensor_clone(const tspan_tensor* source, tspan_tensor** tensor) {
   return giving(tensor, "tensor", [&] {
     const Tensor& from = find_tensor(source, "source");
-    return give_tensor(at::clone(from.value, at::MemoryFormat::Contiguous), from.home);
+    return give_tensor(from.value.clone(at::MemoryFormat::Contiguous), from.home);
   });
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What tensors are: shape, dtype, device, values.
 #include <ATen/core/Formatting.h>
-#include <ATen/ops/item.h>
 
 #include <cstring>
 #include <sstream>

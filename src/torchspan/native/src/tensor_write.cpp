@@ -74,6 +74,8 @@ void write_values(const at::Tensor& source, Tensor& target) {
   }
   require_writable(target);
   forget_graph(target);
+  const bool same = source.data_ptr() == target.value.data_ptr();
+  if (same && source.strides() == target.value.strides()) return;
   copy_elements(view_tensor(target.value), view_tensor(source));
   target.value.unsafeGetTensorImpl()->bump_version();
 }
