@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tests import zoo
+from tests.native.test_c_errors import altered, changed
 from tests.native.test_c_gradient import backward, gradient
 from tests.native.test_c_tensor import failing
 
@@ -190,7 +191,8 @@ def test_wanting_no_gradients_of_parameters(tensors, net):
 def test_compiled_models(tensors, model_file, kind):
     module = tensors.give("module_load", model_file(kind), None)
     model, example = zoo.ZOO[kind].make(), zoo.ZOO[kind].example()
-    inputs = [each.numpy() for each in (example if isinstance(example, tuple) else (example,))]
+    examples = example.values() if isinstance(example, dict) else [example]
+    inputs = [each.numpy() for each in examples]
     with torch.no_grad():
         results = model(*map(torch.from_numpy, copy.deepcopy(inputs)))
     results = list(results.values()) if isinstance(results, dict) else [results]
@@ -206,6 +208,28 @@ def test_compiled_models(tensors, model_file, kind):
     assert "cannot be saved" in failing(tensors.call, "module_save", module, "no.pt2", code=6)
     assert "no parameters that can be had" in failing(tensors.parameters, module, code=6)
     assert tensors.ask(c_int, "module_training", module) == 0
+
+
+def test_a_result_whose_size_the_file_does_not_say(tensors, mlp_file, mlp, tmp_path):
+    outputs = [{"name": "y", "dtype": "float32", "shape": ["batch", None], "batched": True}]
+    path = altered(mlp_file, tmp_path / "net.pt2", changed("outputs", outputs))
+    module = tensors.give("module_load", path, "cpu:1")
+    x = np.ones((3, 64), "float32")
+    given = tensors.create(x, "cpu:1")
+    message = failing(tensors.forward, module, [given], code=6)
+    assert message == (
+        "the file does not say how large its output 'y' becomes: (batch, any). Make it, and use "
+        "tspan_module_run."
+    )
+    room = tensors.make("empty", (3, 64), "float32", "cpu:1")
+    run(tensors, module, [given], [room])
+    expected = mlp(torch.from_numpy(x)).detach()
+    np.testing.assert_allclose(tensors.values(room), expected, rtol=1e-5, atol=1e-6)
+    wide = tensors.make("ones", (3, 65), "float32", "cpu:1")
+    assert failing(tensors.forward, module, [wide], code=6).startswith("the file does not say")
+    assert "has shape (3, 65); this model takes (batch, 64)" in failing(
+        run, tensors, module, [wide], [room]
+    )
 
 
 def test_errors_of_modules(tensors, net, tmp_path, monkeypatch):
