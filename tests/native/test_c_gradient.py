@@ -279,6 +279,27 @@ def test_25_steps_of_an_optimizer(tensors, kind, name, dtype, order):
     )
 
 
+@pytest.mark.parametrize("kind", ["sgd", "adam", "adamw"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_parameters_of_half_precision_beside_whole_ones(tensors, kind, dtype):
+    leaves = [tensors.make("ones", (3,), each, None, 1) for each in (dtype, "float32")]
+    options, same = options_of(kind, {"learning_rate": 0.25})
+    made = tensors.give(f"optimizer_{kind}", tensors.handles(leaves), c_size_t(2), options)
+    mirror = torch.ones(3).requires_grad_()
+    classes = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+    expected = classes[kind]([mirror], **same)
+    for leaf in (*leaves, mirror):
+        if leaf is mirror:
+            mirror.sum().backward()
+        else:
+            backward(tensors, tensors.give("tensor_sum", leaf))
+    tensors.call("optimizer_step", made)
+    expected.step()
+    for leaf in leaves:
+        given = tensors.values(tensors.give("tensor_to", leaf, "float32", None))
+        np.testing.assert_allclose(given, mirror.detach(), rtol=5e-3)
+
+
 def test_defaults(tensors):
     for kind in ("sgd", "adam", "adamw"):
         results = []
