@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format gpu ranks hosts bench docs clean
 bin := .venv/bin
-header := src/torchspan/native/include/torchspan.h
+headers := $(wildcard src/torchspan/native/include/*.h)
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -20,7 +20,7 @@ test: setup ## every test
 check: setup ## format, lint, types, sizes
 	$(bin)/ruff format --check . && $(bin)/ruff check . && $(bin)/mypy
 	$(bin)/clang-format --dry-run --Werror $$(git ls-files '*.[ch]' '*.[ch]pp')
-	$(CC) -std=c11 -Wall -Wextra -pedantic -Werror -fsyntax-only -x c $(header)
+	$(CC) -std=c11 -Wall -Wextra -pedantic -Werror -fsyntax-only -x c $(headers)
 	$(bin)/python tools/style.py
 
 format: setup ## put every file into the house format

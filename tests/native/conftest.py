@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 import torchspan
+from tests.native.tensor_library import Library
 
 HERE = Path(__file__).parent
+EXAMPLES = HERE.parents[1] / "examples"
 NATIVE = Path(torchspan.__file__).parent / "native"
 STRICT = ("-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror")
 
@@ -50,13 +52,15 @@ def c_program(native_build: Path, run_folder: Path) -> Callable[..., Path]:
     """Gives the path of a compiled program of ``programs/``, by its name."""
 
     def find(name: str, *options: str) -> Path:
-        program = run_folder / f"c_{name}"
-        with _locked(run_folder / f"c_{name}.lock"):
+        """A name with a slash is an example's."""
+        source = EXAMPLES / f"{name}.c" if "/" in name else HERE / "programs" / f"{name}.c"
+        program = run_folder / f"c_{source.stem}"
+        with _locked(run_folder / f"c_{source.stem}.lock"):
             if not program.exists():
                 _call(
                     *("cc", *STRICT, "-pthread", "-D_POSIX_C_SOURCE=200809L", *options),
-                    *("-I", NATIVE / "include", HERE / "programs" / f"{name}.c", "-o", program),
-                    *("-L", native_build, "-ltorchspan", f"-Wl,-rpath,{native_build}"),
+                    *("-I", NATIVE / "include", source, "-o", program),
+                    *("-L", native_build, "-ltorchspan", "-lm", f"-Wl,-rpath,{native_build}"),
                     # The library finds torch by its own path, which the linker does not follow.
                     "-Wl,--allow-shlib-undefined",
                 )
@@ -83,3 +87,9 @@ def run_c(c_program: Callable[..., Path]) -> Callable[..., list[str]]:
         return done.stdout.splitlines()
 
     return run
+
+
+@pytest.fixture(scope="session")
+def tensors(native_build: Path) -> Library:
+    """The library's tensors, called from this process."""
+    return Library(native_build)

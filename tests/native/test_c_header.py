@@ -27,11 +27,12 @@ def without_launcher():
     return names
 
 
+@pytest.mark.parametrize("header", sorted(each.name for each in NATIVE.glob("include/*.h")))
 @pytest.mark.parametrize("compiler", ["cc -x c", "c++ -x c++"])
-def test_the_header_stands_alone(tmp_path, compiler):
+def test_a_header_stands_alone(tmp_path, compiler, header):
     strict = STRICT if compiler.startswith("cc") else ("-std=c++11", *STRICT[1:])
     source = tmp_path / "alone"
-    source.write_text('#include "torchspan.h"\nint torchspan_header;\n', encoding="utf-8")
+    source.write_text(f'#include "{header}"\nint torchspan_header;\n', encoding="utf-8")
     command = [*compiler.split(), *strict, "-I", NATIVE / "include", "-c", source, "-o", os.devnull]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")

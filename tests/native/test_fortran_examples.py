@@ -90,6 +90,10 @@ def test_mpi(shell):
     assert sorted(said) == [line.format("rank") for line in INPUTS + OUTPUTS]
 
 
+def test_tensors(shell):
+    assert shell.type("tensors", *BUILD, "./fit_c")[-1] == "3.000 x + -2.000"
+
+
 def test_make_builds_what_it_says(shell):
     shell.type("multi_gpu", "cp ../simplenet/Makefile .", "make",
                "python3 pt2ts.py --device_type cpu")  # fmt: skip

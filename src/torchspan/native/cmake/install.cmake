@@ -3,7 +3,8 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS torchspan EXPORT torchspan)
-install(FILES include/torchspan.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/torchspan.h include/torchspan_tensor.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET torchspan_python)
   install(TARGETS torchspan_python DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()

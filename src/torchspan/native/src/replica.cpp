@@ -19,10 +19,6 @@ struct Scratch {
   std::vector<std::vector<char>> buffers;
 };
 
-bool lacks_memory(const std::string& text) {
-  return text.find("can't allocate memory") != text.npos || text.find("out of memory") != text.npos;
-}
-
 // Whether the call's own views serve as they are: all of its rows, in C order.
 bool is_plain(const Call& call, std::optional<Rows> rows) {
   if (rows && rows->count() != call.rows->count()) return false;

@@ -22,6 +22,10 @@ std::string first_line(const char* what) {
   return std::string(text);
 }
 
+bool lacks_memory(std::string_view text) {
+  return text.find("can't allocate memory") != text.npos || text.find("out of memory") != text.npos;
+}
+
 Outcome current_outcome() {
   try {
     throw;
@@ -30,7 +34,8 @@ Outcome current_outcome() {
   } catch (const std::bad_alloc&) {
     return {TSPAN_ERROR_MEMORY, "the host has too little memory for this call."};
   } catch (const std::exception& error) {
-    return {TSPAN_ERROR, first_line(error.what())};
+    const std::string what = first_line(error.what());
+    return {lacks_memory(what) ? TSPAN_ERROR_MEMORY : TSPAN_ERROR, what};
   } catch (...) {
     return {TSPAN_ERROR, "an exception of unknown kind arose."};
   }

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace torchspan {
 
@@ -43,6 +44,9 @@ Outcome current_outcome();
 
 // The first line of what an exception says, without the C++ stack that torch appends.
 std::string first_line(const char* what);
+
+// Whether an exception's text says that a device or the host has too little memory.
+bool lacks_memory(std::string_view text);
 
 // Make an outcome this thread's last one.
 tspan_status keep_outcome(Outcome&& outcome) noexcept;

@@ -1,37 +1,16 @@
 // SPDX-License-Identifier: MIT
-// TorchScript models: loaded, frozen and run in inference mode. The one file with torch/script.h,
-// which takes long to compile.
-#include <torch/script.h>
+// TorchScript models: loaded, frozen and run in inference mode.
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/serialization/import.h>
 
 #include "runner.hpp"
+#include "script.hpp"
 #include "status.hpp"
 #include "tensors.hpp"
 
 namespace torchspan {
 namespace {
-
-// What the model itself raised stands in the last line of torch's traceback.
-std::string last_line(const std::exception& error) {
-  std::string text = error.what();
-  text = text.substr(0, text.find("\nException raised from"));
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
-}
-
-void flatten(const at::IValue& value, std::vector<at::Tensor>& tensors) {
-  if (value.isTensor()) {
-    tensors.push_back(value.toTensor());
-  } else if (value.isTuple()) {
-    for (const at::IValue& each : value.toTupleRef().elements()) flatten(each, tensors);
-  } else if (value.isList()) {
-    for (const at::IValue& each : value.toListRef()) flatten(each, tensors);
-  } else if (value.isGenericDict()) {
-    for (const auto& each : value.toGenericDict()) flatten(each.value(), tensors);
-  } else {
-    fail(TSPAN_ERROR_MODEL, "the model returned a ", value.tagKind(),
-         "; it must return a tensor, or a tuple, list or dict of tensors.");
-  }
-}
 
 class ScriptRunner : public Runner {
  public:
