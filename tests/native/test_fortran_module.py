@@ -8,7 +8,9 @@ import warnings
 
 import pytest
 
-from tests.native.fortran_programs import Installed, call, install, write_models
+from tests.native.fortran_programs import (
+    COMPILERS, Installed, call, in_array_form, install, write_models,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +20,7 @@ def models(tmp_path_factory):
         return write_models(tmp_path_factory.mktemp("models"))
 
 
-@pytest.fixture(scope="module", params=["gfortran", "flang-22"])
+@pytest.fixture(scope="module", params=COMPILERS)
 def fortran(request, run_folder, tmp_path_factory):
     prefix = install(run_folder, request.param)
     return Installed(prefix, tmp_path_factory.mktemp("programs"), request.param)
@@ -28,6 +30,7 @@ def test_every_kind(fortran, models):
     said = fortran.run("kinds", models / "twice.pt").stdout.splitlines()
     assert said[:9] == ["int8", "int16", "int32", "int64", "real32", "real64", "complex32",
                         "complex64", "c_bool"]  # fmt: skip
+    assert said[9:11] == ["scalars", "a scalar truth"]
     assert said[-1] == "nothing was written"
 
 
@@ -38,9 +41,37 @@ def test_every_rank_and_layout(fortran, models):
         "ranks 1 to 7, in place",
         "a strided output",
         "backwards",
-        "a section of an assumed-size array",
+        "an allocatable array and a pointer",
     ):
         assert line in said.splitlines()
+
+
+def test_arguments_without_array(fortran, models):
+    if fortran.array_form:
+        pytest.skip("this compiler's run takes array() alone")
+    said = fortran.run("plain", models / "twice.pt").stdout.splitlines()
+    assert said[-1] == "a section of an assumed-size array"
+
+
+def test_the_array_form_of_a_program():
+    plain = "use torchspan, only: x\ncall a%run(u(1, :), [array(v)], error)\ncall a%run(f(u), v)"
+    assert in_array_form(plain) == (
+        "use torchspan, only: array, x\ncall a%run([array(u(1, :))], [array(v)], error)\n"
+        "call a%run([array(f(u))], [array(v)])"
+    )
+
+
+def test_the_array_form_alone_refuses_plain_arguments(fortran, tmp_path):
+    if not fortran.array_form:
+        pytest.skip("this compiler's run takes both forms")
+    source = tmp_path / "plain.f90"
+    source.write_text(
+        "use torchspan, only: model_type\ntype(model_type) :: net\nreal :: x(2)\n"
+        "call net%run(x, x)\nend\n"
+    )
+    modules = f"-I{fortran.prefix}/include/torchspan"
+    done = call([fortran.compiler, modules, "-fsyntax-only", source], status=1)
+    assert "'array_type'" in done.stderr
 
 
 @pytest.mark.parametrize("devices", ["cpu", "cpu:0,cpu:1"])
