@@ -76,6 +76,18 @@ def test_multi_gpu(shell, kind, pretend):
         assert said == [line.format("device") for line in INPUTS[:count] + OUTPUTS[:count]]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["multi_io", "looping", "batching"])
+def test_twins_print_what_python_prints(shell, name):
+    (*_, line) = shell.type(name, f"python3 {name}.py")
+    shell.type(name, *BUILD)
+    for language in ("fortran", "c"):
+        assert shell.type(name, f"build/{name}_infer_{language}") == [line]
+    shell.type(name, "cp ../simplenet/Makefile .", "make")
+    assert shell.type(name, f"./{name}_infer_fortran") == [line]
+    assert f"\n{line}\n" in (shell.folder / name / "README.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.mpi
 def test_mpi(shell):
     if shutil.which("mpiexec") is None or shutil.which("mpifort") is None:
@@ -107,8 +119,7 @@ def test_an_absent_file_stops_the_program(shell):
     assert "torchspan: there is no model file nothing.pt" in done.stderr
 
 
-@pytest.mark.parametrize("folder", ["simplenet", "multi_gpu", "mpi"])
-def test_readmes_name_their_programs(folder):
-    readme = (EXAMPLES / folder / "README.md").read_text(encoding="utf-8")
-    for path in (EXAMPLES / folder).glob("*_infer_*.[cf]*"):
-        assert re.search(rf"{path.stem}\b", readme), path
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*/*_infer_*.[cf]*")), ids=str)
+def test_readmes_name_their_programs(path):
+    readme = (path.parent / "README.md").read_text(encoding="utf-8")
+    assert re.search(rf"{path.stem}\b", readme)

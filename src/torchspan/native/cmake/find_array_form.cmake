@@ -42,16 +42,20 @@ else()
   endforeach()
 endif()
 
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS array.f90.in)
-file(READ array.f90.in template)
 set(procedures "")
 set(bodies "")
 foreach(declaration IN LISTS declarations)
   list(LENGTH procedures number)
-  set(name array_${number})
-  list(APPEND procedures ${name})
-  string(CONFIGURE "${template}" body @ONLY)
-  string(APPEND bodies "${body}")
+  list(APPEND procedures array_${number})
+  string(APPEND bodies "
+  function array_${number}(x) result(taken)
+    !> A variable or a section of one, which goes on existing until the call is done
+    ${declaration}, intent(in), target :: x
+    type(array_type) :: taken
+
+    call c_capture(x, taken)
+  end function array_${number}
+")
 endforeach()
 list(JOIN procedures ", &\n      " procedures)
 foreach(module torchspan_array torchspan_model)
