@@ -17,6 +17,28 @@ import torchspan
 HERE = Path(__file__).parent
 NATIVE = Path(torchspan.__file__).parent / "native"
 STRICT = ("-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror")
+SANITIZE = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1"
+SANITIZERS = {
+    # Too large an allocation is torch's to report, as it is without sanitizers.
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1:allocator_may_return_null=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "LSAN_OPTIONS": f"suppressions={HERE / 'leaks.txt'}:print_suppressions=0",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--sanitize", action="store_true", help="run the C tests with sanitizers (make sanitize)"
+    )
+
+
+@pytest.fixture(scope="session")
+def sanitize(pytestconfig: pytest.Config) -> str:
+    """The compilers' options for sanitizers; none unless --sanitize asks for them."""
+    if not pytestconfig.getoption("--sanitize", default=False):
+        return ""
+    os.environ.update(SANITIZERS)
+    return SANITIZE
 
 
 @contextmanager
@@ -32,21 +54,25 @@ def _call(*command: object) -> None:
 
 
 @pytest.fixture(scope="session")
-def native_build(run_folder: Path) -> Path:
+def native_build(run_folder: Path, sanitize: str) -> Path:
     """The folder of the library, compiled once by whichever process needs it first."""
     if shutil.which("cmake") is None or shutil.which("c++") is None:
         pytest.skip("cmake or a C++ compiler is missing")
     folder = run_folder / "native"
     with _locked(run_folder / "native.lock"):
         if not (folder / "built").exists():
-            _call("cmake", "-S", NATIVE, "-B", folder, f"-DTORCHSPAN_PYTHON={sys.executable}")
+            flags = (
+                (f"-DCMAKE_{name}_FLAGS={sanitize}" for name in ("C", "CXX")) if sanitize else ()
+            )
+            python = f"-DTORCHSPAN_PYTHON={sys.executable}"
+            _call("cmake", "-S", NATIVE, "-B", folder, python, *flags)
             _call("cmake", "--build", folder, "--parallel", "2")
             (folder / "built").touch()
     return folder
 
 
 @pytest.fixture(scope="session")
-def c_program(native_build: Path, run_folder: Path) -> Callable[[str], Path]:
+def c_program(native_build: Path, run_folder: Path, sanitize: str) -> Callable[[str], Path]:
     """Gives the path of a compiled program of ``programs/``, by its name."""
 
     def find(name: str) -> Path:
@@ -54,7 +80,7 @@ def c_program(native_build: Path, run_folder: Path) -> Callable[[str], Path]:
         with _locked(run_folder / f"c_{name}.lock"):
             if not program.exists():
                 _call(
-                    *("cc", *STRICT, "-pthread", "-D_POSIX_C_SOURCE=200809L"),
+                    *("cc", *STRICT, *sanitize.split(), "-pthread", "-D_POSIX_C_SOURCE=200809L"),
                     *("-I", NATIVE / "include", HERE / "programs" / f"{name}.c", "-o", program),
                     *("-L", native_build, "-ltorchspan", f"-Wl,-rpath,{native_build}"),
                     # The library finds torch by its own path, which the linker does not follow.

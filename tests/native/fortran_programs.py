@@ -140,6 +140,13 @@ class Raising(torch.nn.Module):
         return x
 
 
+class Hungry(torch.nn.Module):
+    """Wants more memory than any machine has."""
+
+    def forward(self, x):
+        return x + torch.empty(1 << 50, dtype=x.dtype)[0]
+
+
 class SimpleNet(torch.nn.Module):
     """Doubles five numbers."""
 
@@ -156,7 +163,7 @@ class SimpleNet(torch.nn.Module):
 def write_models(folder):
     """Write every model; those by torch alone say nothing of their inputs."""
     folder.mkdir(exist_ok=True)
-    scripts = {"twice": Twice(), "raising": Raising(), "order": Order()}
+    scripts = {"twice": Twice(), "raising": Raising(), "order": Order(), "hungry": Hungry()}
     for name, module in scripts.items():
         torch.jit.script(module).save(folder / f"{name}.pt")
     for form in ("pt", "pt2"):

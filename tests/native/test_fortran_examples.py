@@ -112,6 +112,21 @@ def test_make_builds_what_it_says(shell):
     assert not (shell.folder / "multi_gpu" / "multigpu_infer_c").exists()
 
 
+def test_fpm(shell):
+    readme = (shell.folder / "fpm" / "README.md").read_text(encoding="utf-8")
+    install, variables, run, printed = re.findall(r"```\n(.*?)```", readme, re.DOTALL)
+    assert install.splitlines()[-1] == "torchspan build --prefix ~/torchspan --fc gfortran"
+    said = shell.type("fpm", variables.replace("~/torchspan", "$PREFIX"), run)
+    assert said[-2:] == printed.splitlines()
+    assert "[100%] Project compiled successfully." in said
+    again = shell.type("fpm", variables.replace("~/torchspan", "$PREFIX"), run.splitlines()[1])
+    assert not any("main.f90" in line for line in again)
+    assert again[-2:] == said[-2:]
+    shell.type("fpm", variables.replace("~/torchspan", "$PREFIX"), "fpm install --prefix there")
+    alone = shell.type("fpm", "there/bin/doubling saved_simplenet_model_cpu.pt")
+    assert alone == said[-2:]
+
+
 def test_an_absent_file_stops_the_program(shell):
     shell.type("simplenet", "make")
     program = shell.folder / "simplenet" / "simplenet_infer_fortran"

@@ -2,6 +2,7 @@
 """The Fortran module: programs that check every kind, rank, layout and error by themselves."""
 
 import json
+import os
 import re
 import sys
 import warnings
@@ -9,7 +10,12 @@ import warnings
 import pytest
 
 from tests.native.fortran_programs import (
-    COMPILERS, Installed, call, in_array_form, install, write_models,
+    COMPILERS,
+    Installed,
+    call,
+    in_array_form,
+    install,
+    write_models,
 )  # fmt: skip
 
 
@@ -85,7 +91,8 @@ def test_several_arrays_loops_requests_and_shared_models(fortran, models, device
 
 
 def test_errors_have_codes_and_messages(fortran, models):
-    files = [models / name for name in ("simplenet.pt2", "truncated.pt", "raising.pt")]
+    files = [models / name for name in ("simplenet.pt2", "truncated.pt", "raising.pt",
+                                       "hungry.pt")]
     done = fortran.run("failures", *files)
     assert done.stdout.splitlines()[-1] == "it goes on"
     assert done.stderr == ""
@@ -123,6 +130,12 @@ def test_ten_threads_call_one_model(fortran, models, name):
         pytest.skip("its OpenMP library is a package of its own")
     said = fortran.run("threads", models / name, options=["-fopenmp"]).stdout
     assert said == "ten threads\n"
+
+
+@pytest.mark.slow
+def test_memory_stays_flat(fortran, models):
+    pages = int(fortran.run("memory", models / "simplenet.pt2", 100_000).stdout)
+    assert pages * os.sysconf("SC_PAGESIZE") < 2 << 20
 
 
 def test_a_second_build_compiles_nothing(fortran):
