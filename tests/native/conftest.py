@@ -5,18 +5,21 @@ import fcntl
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import cmake
 import pytest
+import torch
 
 import torchspan
 
 HERE = Path(__file__).parent
 NATIVE = Path(torchspan.__file__).parent / "native"
+CMAKE = Path(cmake.CMAKE_BIN_DIR) / "cmake"  # pip's `cmake` is a Python script
 STRICT = ("-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror")
+TOOLS = ("cc", "c++", "gfortran", "make", "ccache", "sh", "as", "ld", "ar", "ranlib", "nm", "uname")
 SANITIZE = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1"
 SANITIZERS = {
     # Too large an allocation is torch's to report, as it is without sanitizers.
@@ -48,25 +51,40 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _call(*command: object) -> None:
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=600)
+def _call(*command: object, environ: dict[str, str] | None = None) -> None:
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, timeout=600, env=environ
+    )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
 
 @pytest.fixture(scope="session")
-def native_build(run_folder: Path, sanitize: str) -> Path:
-    """The folder of the library, compiled once by whichever process needs it first."""
-    if shutil.which("cmake") is None or shutil.which("c++") is None:
-        pytest.skip("cmake or a C++ compiler is missing")
+def without_python(run_folder: Path) -> dict[str, str]:
+    """An environment whose PATH holds what a build needs and no Python."""
+    folder = run_folder / "tools"
+    with _locked(run_folder / "tools.lock"):
+        folder.mkdir(exist_ok=True)
+        for tool in TOOLS:
+            found = shutil.which(tool)
+            if found is not None and not (folder / tool).exists():
+                (folder / tool).symlink_to(found)
+    return {**os.environ, "PATH": str(folder)}
+
+
+@pytest.fixture(scope="session")
+def native_build(run_folder: Path, sanitize: str, without_python: dict[str, str]) -> Path:
+    """The folder of the library, compiled once by whichever process needs it first, without
+    Python."""
+    if shutil.which("c++") is None:
+        pytest.skip("a C++ compiler is missing")
     folder = run_folder / "native"
     with _locked(run_folder / "native.lock"):
         if not (folder / "built").exists():
-            flags = (
-                (f"-DCMAKE_{name}_FLAGS={sanitize}" for name in ("C", "CXX")) if sanitize else ()
-            )
-            python = f"-DTORCHSPAN_PYTHON={sys.executable}"
-            _call("cmake", "-S", NATIVE, "-B", folder, python, *flags)
-            _call("cmake", "--build", folder, "--parallel", "2")
+            flags = [f"-DCMAKE_{name}_FLAGS={sanitize}" for name in ("C", "CXX") if sanitize]
+            libtorch = f"-DTORCHSPAN_LIBTORCH={Path(torch.__file__).parent}"
+            configure = (CMAKE, "-S", NATIVE, "-B", folder, libtorch, *flags)
+            _call(*configure, environ=without_python)
+            _call(CMAKE, "--build", folder, "--parallel", "2", environ=without_python)
             (folder / "built").touch()
     return folder
 

@@ -101,9 +101,21 @@ def install(run_folder, compiler="gfortran"):
     with (run_folder / f"installed-{compiler}.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         if not (prefix / "lib" / "pkgconfig" / "torchspan-fortran.pc").exists():
-            call([sys.executable, "-m", "torchspan", "build", "--prefix", prefix, "--fc",
-                  compiler, "--jobs", "2"])  # fmt: skip
+            call(build_command(prefix, compiler))
     return prefix
+
+
+def build_command(prefix, compiler):
+    """`torchspan build`; flang builds against a LibTorch that is not in Python's packages."""
+    command = [sys.executable, "-m", "torchspan", "build", "--prefix", prefix, "--fc", compiler]
+    if compiler != "gfortran":
+        libtorch = prefix.parent / f"libtorch-{compiler}"
+        libtorch.mkdir(exist_ok=True)
+        for part in ("include", "lib"):
+            if not (libtorch / part).exists():
+                (libtorch / part).symlink_to(Path(torch.__file__).parent / part)
+        command += ["--libtorch", libtorch]
+    return [*command, "--jobs", "2"]
 
 
 class Twice(torch.nn.Module):

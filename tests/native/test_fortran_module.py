@@ -4,14 +4,15 @@
 import json
 import os
 import re
-import sys
 import warnings
+from pathlib import Path
 
 import pytest
 
 from tests.native.fortran_programs import (
     COMPILERS,
     Installed,
+    build_command,
     call,
     in_array_form,
     install,
@@ -91,8 +92,7 @@ def test_several_arrays_loops_requests_and_shared_models(fortran, models, device
 
 
 def test_errors_have_codes_and_messages(fortran, models):
-    files = [models / name for name in ("simplenet.pt2", "truncated.pt", "raising.pt",
-                                       "hungry.pt")]
+    files = [models / name for name in ("simplenet.pt2", "truncated.pt", "raising.pt", "hungry.pt")]
     done = fortran.run("failures", *files)
     assert done.stdout.splitlines()[-1] == "it goes on"
     assert done.stderr == ""
@@ -146,7 +146,14 @@ def test_a_second_build_compiles_nothing(fortran):
         }
 
     before = times()
-    install_again = [sys.executable, "-m", "torchspan", "build", "--prefix", fortran.prefix]
-    assert "Built with " in call([*install_again, "--fc", fortran.compiler]).stdout
+    assert "Built with " in call(build_command(fortran.prefix, fortran.compiler)).stdout
     assert len(before) > 20
     assert times() == before
+
+
+def test_the_library_uses_the_libtorch_that_was_named(fortran):
+    said = call(["readelf", "--dynamic", fortran.prefix / "lib" / "libtorchspan.so"]).stdout
+    folder = re.search(r"\(RUNPATH\).*\[\$ORIGIN:(.*)\]", said)[1]
+    named = fortran.prefix.parent / f"libtorch-{fortran.compiler}" / "lib"
+    assert (Path(folder) == named) == (fortran.compiler != "gfortran")
+    assert (Path(folder) / "libtorch_cpu.so").exists()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Find how the Fortran compiler can take arrays of any kind and rank, and write the modules that do so
-# into the build tree: one procedure for all arrays; or else `array` as a procedure for each rank
+# Find how the Fortran compiler can take arrays of any kind and rank, and write the modules that do
+# so into the build tree: one procedure for all arrays; or else `array` as a procedure for each rank
 # and, for scalars, each kind, with `run` and `submit` for arrays of array_type alone.
 include(CheckSourceCompiles)
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
