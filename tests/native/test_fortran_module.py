@@ -126,9 +126,7 @@ def test_placement_and_devices(fortran):
 
 @pytest.mark.parametrize("name", ["simplenet.pt", "simplenet.pt2"])
 def test_ten_threads_call_one_model(fortran, models, name):
-    if fortran.compiler != "gfortran":
-        pytest.skip("its OpenMP library is a package of its own")
-    said = fortran.run("threads", models / name, options=["-fopenmp"]).stdout
+    said = fortran.run("threads", models / name, options=["-pthread"]).stdout
     assert said == "ten threads\n"
 
 
