@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Each of these sets up .venv by itself the first time; PYTHON=python3.12 chooses the Python.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format gpu ranks hosts bench docs clean
+.PHONY: help setup demo test check format gpu ranks hosts sanitize bench docs clean
 bin := .venv/bin
 headers := $(wildcard src/torchspan/native/include/*.h)
 
@@ -35,6 +35,9 @@ ranks: setup ## the tests that run on 1, 2 and 3 ranks
 
 hosts: setup ## the rank examples across two hosts (root only)
 	tools/hosts
+
+sanitize: setup ## the C tests with address and undefined-behaviour sanitizers
+	$(bin)/python -m pytest -n 2 --sanitize tests/native/test_c_*.py $(ARGS)
 
 bench: setup ## measure against plain PyTorch
 	$(bin)/python -m bench $(ARGS)

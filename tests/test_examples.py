@@ -90,11 +90,15 @@ RUNS = [
             "python3 multi_io.py": [
                 "grid: float32 (40)\n",
                 "{'rates': True, 'cover': True}\n",
+                "mean rate -0.0307, cover  0.4649\n",
             ]
         },
         "heating.pt2",
     ),
-    Run("looping", {"python3 looping.py": ["True\n"]}, "tendency.pt2"),
+    Run("looping", {"python3 looping.py": ["True\n", "mean  0.4928, first  0.2586\n"]},
+        "tendency.pt2"),
+    Run("batching", {"python3 batching.py": [
+        "sums of 1, 6 and 30 columns:  -0.1329   0.8879   5.8083\n"]}, "column.pt2"),
     simplenet(),
     simplenet("pt2"),
     multi_gpu("cpu"),

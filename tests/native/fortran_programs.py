@@ -4,6 +4,7 @@ compiled against it; models that tell one mistake from another."""
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,35 @@ def call(command, status=0, cwd=None, **environ):
     return done
 
 
+# flang 19 cannot compile procedures with dimension(..) arguments: its run takes array() alone.
+COMPILERS = {"gfortran": "gfortran", "flang-22": "flang-22", "flang-new-19": "flang-19"}
+ARRAY_FORM = ("flang-new-19",)
+
+
+def first_arguments(text, count):
+    """The first arguments of a call, from behind its opening bracket, and what follows them."""
+    found, depth, begin = [], 0, 0
+    for place, letter in enumerate(text):
+        depth += (letter in "([") - (letter in ")]")
+        if (letter == "," and depth == 0) or depth < 0:
+            found.append(text[begin:place].strip())
+            begin = place + 1
+            if len(found) == count:
+                return found, text[place:]
+    raise ValueError(text)
+
+
+def in_array_form(source):
+    """The same program with the arrays of run, submit and train given as `[array(x)]`."""
+    source = source.replace("use torchspan, only: ", "use torchspan, only: array, ")
+    begin, *calls = re.split(r"(?<=%run\()|(?<=%submit\()|(?<=%train\()", source)
+    for each in calls:
+        arguments, rest = first_arguments(each, 2)
+        lists = [word if word.startswith("[") else f"[array({word})]" for word in arguments]
+        begin += ", ".join(lists) + rest
+    return begin
+
+
 class Installed:
     """A prefix that `torchspan build` filled, and the programs compiled against it."""
 
@@ -35,6 +65,16 @@ class Installed:
         self.prefix = prefix
         self.folder = folder
         self.compiler = compiler
+        self.array_form = compiler in ARRAY_FORM
+
+    def source(self, name):
+        """The path of a program's source, in the form that this compiler takes."""
+        path = SOURCES / f"{name}.f90"
+        if not self.array_form:
+            return path
+        copy = self.folder / path.name
+        copy.write_text(in_array_form(path.read_text(encoding="utf-8")), encoding="utf-8")
+        return copy
 
     def compile(self, name, *options):
         """Compile a program of tests/native/fortran and return its path."""
@@ -42,7 +82,7 @@ class Installed:
         if not target.exists():
             pkg = {"PKG_CONFIG_PATH": str(self.prefix / "lib" / "pkgconfig")}
             words = call(["pkg-config", "--cflags", "--libs", "torchspan-fortran"], **pkg).stdout
-            sources = [SOURCES / "expectation.f90", SOURCES / f"{name}.f90"]
+            sources = [SOURCES / "expectation.f90", self.source(name)]
             call([self.compiler, "-std=f2018", "-O2", *options, *sources, "-o", target,
                   *words.split()], cwd=self.folder)  # fmt: skip
         return target
@@ -54,16 +94,28 @@ class Installed:
 
 def install(run_folder, compiler="gfortran"):
     """Build the library and install it, once for all processes of this run."""
-    for tool in (compiler, "pkg-config"):
+    for tool, package in ((compiler, COMPILERS[compiler]), ("pkg-config", "pkg-config")):
         if shutil.which(tool) is None:
-            pytest.skip(f"{tool} is missing: sudo apt-get install {tool}")
+            pytest.skip(f"{tool} is missing: sudo apt-get install {package}")
     prefix = run_folder / f"installed-{compiler}"
     with (run_folder / f"installed-{compiler}.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         if not (prefix / "lib" / "pkgconfig" / "torchspan-fortran.pc").exists():
-            call([sys.executable, "-m", "torchspan", "build", "--prefix", prefix, "--fc",
-                  compiler, "--jobs", "2"])  # fmt: skip
+            call(build_command(prefix, compiler))
     return prefix
+
+
+def build_command(prefix, compiler):
+    """`torchspan build`; flang 19 builds against a LibTorch that is not in Python's packages."""
+    command = [sys.executable, "-m", "torchspan", "build", "--prefix", prefix, "--fc", compiler]
+    if compiler in ARRAY_FORM:
+        libtorch = prefix.parent / f"libtorch-{compiler}"
+        libtorch.mkdir(exist_ok=True)
+        for part in ("include", "lib"):
+            if not (libtorch / part).exists():
+                (libtorch / part).symlink_to(Path(torch.__file__).parent / part)
+        command += ["--libtorch", libtorch]
+    return [*command, "--jobs", "2"]
 
 
 class Twice(torch.nn.Module):
@@ -100,6 +152,13 @@ class Raising(torch.nn.Module):
         return x
 
 
+class Hungry(torch.nn.Module):
+    """Wants more memory than any machine has."""
+
+    def forward(self, x):
+        return x + torch.empty(1 << 50, dtype=x.dtype)[0]
+
+
 class SimpleNet(torch.nn.Module):
     """Doubles five numbers."""
 
@@ -116,7 +175,7 @@ class SimpleNet(torch.nn.Module):
 def write_models(folder):
     """Write every model; those by torch alone say nothing of their inputs."""
     folder.mkdir(exist_ok=True)
-    scripts = {"twice": Twice(), "raising": Raising(), "order": Order()}
+    scripts = {"twice": Twice(), "raising": Raising(), "order": Order(), "hungry": Hungry()}
     for name, module in scripts.items():
         torch.jit.script(module).save(folder / f"{name}.pt")
     for form in ("pt", "pt2"):

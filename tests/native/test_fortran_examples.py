@@ -4,6 +4,7 @@
 import os
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -76,18 +77,93 @@ def test_multi_gpu(shell, kind, pretend):
         assert said == [line.format("device") for line in INPUTS[:count] + OUTPUTS[:count]]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["multi_io", "looping", "batching"])
+def test_twins_print_what_python_prints(shell, name):
+    (*_, line) = shell.type(name, f"python3 {name}.py")
+    shell.type(name, *BUILD)
+    for language in ("fortran", "c"):
+        assert shell.type(name, f"build/{name}_infer_{language}") == [line]
+    shell.type(name, "cp ../simplenet/Makefile .", "make")
+    assert shell.type(name, f"./{name}_infer_fortran") == [line]
+    assert f"\n{line}\n" in (shell.folder / name / "README.md").read_text(encoding="utf-8")
+
+
+# What starts a program, and the compilers of its C and its Fortran.
+MPIS = {
+    "default": ("mpiexec", "mpicc", "mpifort"),
+    "mpich": ("mpiexec.mpich", "mpicc.mpich", "mpif90.mpich"),
+}
+
+
+def has_module(compiler, folder):
+    """Whether an MPI's Fortran compiler is there, and finds its own module."""
+    (folder / "probe.f90").write_text("use mpi_f08\nend\n")
+    found = shutil.which(compiler)
+    probe = [compiler, "-fsyntax-only", "probe.f90"]
+    return found and subprocess.run(probe, cwd=folder, capture_output=True).returncode == 0
+
+
+@pytest.fixture(params=MPIS)
+def mpi(request, tmp_path):
+    """One MPI's mpiexec and compilers."""
+    package = {"default": "openmpi-bin libopenmpi-dev", "mpich": "mpich libmpich-dev"}
+    if not has_module(MPIS[request.param][2], tmp_path):
+        pytest.skip(f"{request.param} MPI is missing: apt-get install {package[request.param]}")
+    return MPIS[request.param]
+
+
+@pytest.fixture
+def mpi_folder(shell, tmp_path):
+    """A copy of the MPI example's folder beside the others."""
+    return shutil.copytree(EXAMPLES / "mpi", shell.folder / tmp_path.name)
+
+
 @pytest.mark.mpi
-def test_mpi(shell):
-    if shutil.which("mpiexec") is None or shutil.which("mpifort") is None:
-        pytest.skip("mpifort is missing: sudo apt-get install openmpi-bin libopenmpi-dev")
-    shell.type("mpi", "python3 pt2ts.py", *BUILD)
+def test_mpi(shell, mpi, mpi_folder):
+    mpiexec, cc, fc = mpi
+    lines = [line.format("rank") for line in INPUTS + OUTPUTS]
+    make, enter, configure, build = BUILD
+    configure += f" -DMPI_C_COMPILER={cc} -DMPI_Fortran_COMPILER={fc}"
+    shell.type(mpi_folder, "python3 pt2ts.py", make, enter, configure, build)
     for program in ("mpi_infer_fortran", "mpi_infer_c"):
-        run = f"mpiexec -np 2 ./{program} ../saved_simplenet_model_cpu.pt"
-        said = shell.type("mpi", "cd build", run)
+        run = f"{mpiexec} -np 2 ./{program} ../saved_simplenet_model_cpu.pt"
+        assert sorted(shell.type(mpi_folder, "cd build", run)) == lines
+    shell.type(mpi_folder, "cp ../simplenet/Makefile .", f"make CC={cc} FC={fc}")
+    for program in ("mpi_infer_fortran", "mpi_infer_c"):
+        run = f"{mpiexec} -np 2 ./{program} saved_simplenet_model_cpu.pt"
+        assert sorted(shell.type(mpi_folder, run)) == lines
+
+
+LOADS = {
+    "mpi_infer_fortran.f90": ("fortran", '  call net%load(path, "rank")\n'),
+    "mpi_infer_c.c": ("c", '  check(tspan_model_load(argv[1], "rank", &net));\n'),
+    "mpi_infer_python.py": ("python", 'devices="rank"'),
+}
+
+
+@pytest.mark.mpi
+def test_the_exercise_of_the_mpi_page(shell, mpi, mpi_folder):
+    mpiexec, cc, fc = mpi
+    readme = (mpi_folder / "README.md").read_text(encoding="utf-8").split("## Exercise")[1]
+    answers = dict(re.findall(r"```(fortran|c)\n(.*?)```", readme, re.DOTALL))
+    answers["python"] = re.search(r"`(devices=.*?)`", readme)[1]
+    for name, (language, line) in LOADS.items():
+        text = (mpi_folder / name).read_text(encoding="utf-8")
+        assert text.count(line) == 1
+        (mpi_folder / name).write_text(text.replace(line, answers[language]), encoding="utf-8")
+    pretend = "export TORCHSPAN_PRETEND_CUDA=2"
+    shell.type(
+        mpi_folder, "python3 pt2ts.py", "cp ../simplenet/Makefile .", f"make CC={cc} FC={fc}"
+    )
+    for program in ("mpi_infer_fortran", "mpi_infer_c"):
+        run = f"{mpiexec} -np 2 ./{program} saved_simplenet_model_cpu.pt"
+        said = shell.type(mpi_folder, pretend, run)
         assert sorted(said) == [line.format("rank") for line in INPUTS + OUTPUTS]
-    shell.type("mpi", "cp ../simplenet/Makefile .", "make")
-    said = shell.type("mpi", "mpiexec -np 2 ./mpi_infer_fortran saved_simplenet_model_cpu.pt")
-    assert sorted(said) == [line.format("rank") for line in INPUTS + OUTPUTS]
+    said = shell.type(mpi_folder, pretend, f"{mpiexec} -np 2 python3 mpi_infer_python.py")
+    assert sorted(said)[:2] == ["rank 0: result:", "rank 1: result:"]
+    third = f"{mpiexec} -np 3 ./mpi_infer_c saved_simplenet_model_cpu.pt 2>&1 || true"
+    assert "device 'cuda:2' is not there" in "".join(shell.type(mpi_folder, pretend, third))
 
 
 def test_tensors(shell):
@@ -117,6 +193,23 @@ def test_python_script(shell):
     assert said[1] == "  2.0,  4.0,  6.0,  8.0, 10.0"
 
 
+def test_fpm(shell):
+    if shutil.which("fpm", path=shell.environ["PATH"]) is None:
+        pytest.skip("fpm is missing, and has no wheel for this machine")
+    readme = (shell.folder / "fpm" / "README.md").read_text(encoding="utf-8")
+    install, variables, run, printed = re.findall(r"```\n(.*?)```", readme, re.DOTALL)
+    assert install.splitlines()[-1] == "torchspan build --prefix ~/torchspan --fc gfortran"
+    said = shell.type("fpm", variables.replace("~/torchspan", "$PREFIX"), run)
+    assert said[-2:] == printed.splitlines()
+    assert "[100%] Project compiled successfully." in said
+    again = shell.type("fpm", variables.replace("~/torchspan", "$PREFIX"), run.splitlines()[1])
+    assert not any("main.f90" in line for line in again)
+    assert again[-2:] == said[-2:]
+    shell.type("fpm", variables.replace("~/torchspan", "$PREFIX"), "fpm install --prefix there")
+    alone = shell.type("fpm", "there/bin/doubling saved_simplenet_model_cpu.pt")
+    assert alone == said[-2:]
+
+
 def test_an_absent_file_stops_the_program(shell):
     shell.type("simplenet", "make")
     program = shell.folder / "simplenet" / "simplenet_infer_fortran"
@@ -124,10 +217,7 @@ def test_an_absent_file_stops_the_program(shell):
     assert "torchspan: there is no model file nothing.pt" in done.stderr
 
 
-@pytest.mark.parametrize("folder", ["simplenet", "multi_gpu", "mpi", "python_script"])
-def test_readmes_name_their_programs(folder):
-    readme = (EXAMPLES / folder / "README.md").read_text(encoding="utf-8")
-    programs = [*(EXAMPLES / folder).glob("*.c"), *(EXAMPLES / folder).glob("*.f90")]
-    assert programs
-    for path in programs:
-        assert re.search(rf"{path.stem}\b", readme), path
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*/*_*_*.[cf]*")), ids=str)
+def test_readmes_name_their_programs(path):
+    readme = (path.parent / "README.md").read_text(encoding="utf-8")
+    assert re.search(rf"{path.stem}\b", readme)

@@ -2,14 +2,23 @@
 """The Fortran module: programs that check every kind, rank, layout and error by themselves."""
 
 import json
+import os
 import re
-import sys
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
 
-from tests.native.fortran_programs import Installed, call, install, write_models
+from tests.native.fortran_programs import (
+    COMPILERS,
+    Installed,
+    build_command,
+    call,
+    in_array_form,
+    install,
+    write_models,
+)  # fmt: skip
 from tests.native.test_c_script import BROKEN, SCRIPTS, write
 
 
@@ -20,7 +29,7 @@ def models(tmp_path_factory):
         return write_models(tmp_path_factory.mktemp("models"))
 
 
-@pytest.fixture(scope="module", params=["gfortran", "flang-22"])
+@pytest.fixture(scope="module", params=COMPILERS)
 def fortran(request, run_folder, tmp_path_factory):
     prefix = install(run_folder, request.param)
     return Installed(prefix, tmp_path_factory.mktemp("programs"), request.param)
@@ -30,6 +39,7 @@ def test_every_kind(fortran, models):
     said = fortran.run("kinds", models / "twice.pt").stdout.splitlines()
     assert said[:9] == ["int8", "int16", "int32", "int64", "real32", "real64", "complex32",
                         "complex64", "c_bool"]  # fmt: skip
+    assert said[9:11] == ["scalars", "a scalar truth"]
     assert said[-1] == "nothing was written"
 
 
@@ -40,9 +50,37 @@ def test_every_rank_and_layout(fortran, models):
         "ranks 1 to 7, in place",
         "a strided output",
         "backwards",
-        "a section of an assumed-size array",
+        "an allocatable array and a pointer",
     ):
         assert line in said.splitlines()
+
+
+def test_arguments_without_array(fortran, models):
+    if fortran.array_form:
+        pytest.skip("this compiler's run takes array() alone")
+    said = fortran.run("plain", models / "twice.pt").stdout.splitlines()
+    assert said[-1] == "a section of an assumed-size array"
+
+
+def test_the_array_form_of_a_program():
+    plain = "use torchspan, only: x\ncall a%run(u(1, :), [array(v)], error)\ncall a%run(f(u), v)"
+    assert in_array_form(plain) == (
+        "use torchspan, only: array, x\ncall a%run([array(u(1, :))], [array(v)], error)\n"
+        "call a%run([array(f(u))], [array(v)])"
+    )
+
+
+def test_the_array_form_alone_refuses_plain_arguments(fortran, tmp_path):
+    if not fortran.array_form:
+        pytest.skip("this compiler's run takes both forms")
+    source = tmp_path / "plain.f90"
+    source.write_text(
+        "use torchspan, only: model_type\ntype(model_type) :: net\nreal :: x(2)\n"
+        "call net%run(x, x)\nend\n"
+    )
+    modules = f"-I{fortran.prefix}/include/torchspan"
+    done = call([fortran.compiler, modules, "-fsyntax-only", source], status=1)
+    assert "'array_type'" in done.stderr
 
 
 @pytest.mark.parametrize("devices", ["cpu", "cpu:0,cpu:1"])
@@ -56,7 +94,7 @@ def test_several_arrays_loops_requests_and_shared_models(fortran, models, device
 
 
 def test_errors_have_codes_and_messages(fortran, models):
-    files = [models / name for name in ("simplenet.pt2", "truncated.pt", "raising.pt")]
+    files = [models / name for name in ("simplenet.pt2", "truncated.pt", "raising.pt", "hungry.pt")]
     done = fortran.run("failures", *files)
     assert done.stdout.splitlines()[-1] == "it goes on"
     assert done.stderr == ""
@@ -80,6 +118,8 @@ def test_without_an_error_argument_the_program_stops(fortran, models, case, word
 
 
 def test_scripts(fortran, models, tmp_path):
+    if fortran.array_form:
+        pytest.skip("built against a LibTorch, which has no Python")
     for name in ("learning.py", "raising.py"):
         write(tmp_path / name, {**SCRIPTS, **BROKEN}[name])
     scripts = tmp_path / "learning.py", tmp_path / "raising.py"
@@ -100,10 +140,14 @@ def test_placement_and_devices(fortran):
 
 @pytest.mark.parametrize("name", ["simplenet.pt", "simplenet.pt2", "simplenet.py"])
 def test_ten_threads_call_one_model(fortran, models, name):
-    if fortran.compiler != "gfortran":
-        pytest.skip("its OpenMP library is a package of its own")
-    said = fortran.run("threads", models / name, options=["-fopenmp"]).stdout
+    said = fortran.run("threads", models / name, options=["-pthread"]).stdout
     assert said == "ten threads\n"
+
+
+@pytest.mark.slow
+def test_memory_stays_flat(fortran, models):
+    pages = int(fortran.run("memory", models / "simplenet.pt2", 100_000).stdout)
+    assert pages * os.sysconf("SC_PAGESIZE") < 2 << 20
 
 
 def test_a_second_build_compiles_nothing(fortran):
@@ -114,7 +158,14 @@ def test_a_second_build_compiles_nothing(fortran):
         }
 
     before = times()
-    install_again = [sys.executable, "-m", "torchspan", "build", "--prefix", fortran.prefix]
-    assert "Built with " in call([*install_again, "--fc", fortran.compiler]).stdout
+    assert "Built with " in call(build_command(fortran.prefix, fortran.compiler)).stdout
     assert len(before) > 20
     assert times() == before
+
+
+def test_the_library_uses_the_libtorch_that_was_named(fortran):
+    said = call(["readelf", "--dynamic", fortran.prefix / "lib" / "libtorchspan.so"]).stdout
+    folder = re.search(r"\(RUNPATH\).*\[\$ORIGIN:(.*)\]", said)[1]
+    named = fortran.prefix.parent / f"libtorch-{fortran.compiler}" / "lib"
+    assert (Path(folder) == named) == fortran.array_form
+    assert (Path(folder) / "libtorch_cpu.so").exists()

@@ -69,3 +69,13 @@ def test_a_newer_version_than_this_is_not_found(configure, tmp_path):
     text = (tmp_path / "CMakeLists.txt").read_text()
     (tmp_path / "CMakeLists.txt").write_text(text.replace("torchspan)", "torchspan 99 REQUIRED)"))
     assert 'compatible with requested version "99"' in configure(status=1)
+
+
+def test_a_fortran_compiler_that_takes_no_arrays_of_any_kind_is_an_error(configure, tmp_path):
+    if shutil.which("gfortran") is None:
+        pytest.skip("gfortran is missing: sudo apt-get install gfortran")
+    text = (tmp_path / "CMakeLists.txt").read_text()
+    (tmp_path / "CMakeLists.txt").write_text(text.replace("LANGUAGES C", "LANGUAGES C Fortran"))
+    failed = [f"-DTORCHSPAN_FORTRAN_TAKES_ANY_{probe}=OFF" for probe in ("RANK", "KIND")]
+    said = configure(f"-DTORCHSPAN_LIBTORCH={TORCH}", *failed, status=1)
+    assert "cannot compile procedures with type(*) arguments. Choose a newer one" in said

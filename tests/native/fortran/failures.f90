@@ -8,7 +8,7 @@ program failures
 
   character(len=:), allocatable :: path
   type(error_type), allocatable :: error
-  type(model_type) :: net, raising
+  type(model_type) :: net, raising, hungry
   type(device_type), allocatable :: devices(:)
   real(real32) :: x(5, 2), y(5, 2)
 
@@ -31,6 +31,9 @@ program failures
   call raising%load(argument(3), "cpu")
   call raising%run(x, y, error)
   call expect_error(error, error_model, "on purpose")
+  call hungry%load(argument(4), "cpu:0,cpu:1")
+  call hungry%run(x, y, error)
+  call expect_error(error, error_memory, "too little memory")
   call net%close()
   call net%run(x, y, error)
   call expect_error(error, error_argument, "not open")

@@ -13,6 +13,7 @@ program kinds
   call take_integers()
   call take_reals()
   call take_truths()
+  call take_scalars()
   call refuse_others()
 
 contains
@@ -56,6 +57,27 @@ contains
     call twice%run(given, taken)
     call expect(all(logical(taken) .neqv. logical(given)), "c_bool")
   end subroutine take_truths
+
+  subroutine take_scalars()
+    integer(int8) :: i8
+    integer(int64) :: i64
+    real(real32) :: r32
+    complex(real64) :: c64
+    logical(c_bool) :: truth
+
+    i8 = 3
+    i64 = 4
+    r32 = 0.5
+    c64 = (1, -2)
+    truth = .false.
+    call twice%run(i8, i8)
+    call twice%run(i64, i64)
+    call twice%run(r32, r32)
+    call twice%run(c64, c64)
+    call twice%run(truth, truth)
+    call expect(i8 == 6 .and. i64 == 8 .and. r32 == 1 .and. c64 == (2, -4), "scalars")
+    call expect(logical(truth), "a scalar truth")
+  end subroutine take_scalars
 
   !> Kinds that no tensor has are errors, and nothing is written.
   subroutine refuse_others()

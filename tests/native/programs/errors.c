@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Go wrong in every way that a call can, one after another, and then right: errors MODEL BAD.pt.
+/* Go wrong in every way that a call can, one after another, and then right:
+ * errors MODEL CUT BAD.pt HUNGRY.pt.
  *
- * MODEL takes float32 (batch, 64) and gives the same; BAD raises for any input. */
+ * MODEL takes float32 (batch, 64) and gives the same; CUT is truncated, BAD raises for any input,
+ * and HUNGRY wants more memory than there is. */
 #include "raw.h"
 
 static tspan_model* model;
@@ -93,30 +95,38 @@ static void give_null(void) {
   report("null close", tspan_model_close(NULL));
 }
 
-static void raise_inside(const char* path, const char* devices) {
+static void fail_inside(const char* how, const char* path, const char* devices) {
   const tspan_array in = array_of(input), out = array_of(output);
+  char what[32];
   tspan_model* bad;
   tspan_request* request;
   if (tspan_model_load(path, devices, &bad) != TSPAN_OK) stop(tspan_last_error());
-  report("raise run", tspan_model_run(bad, &in, 1, &out, 1));
-  report("raise submit", tspan_model_submit(bad, &in, 1, &out, 1, &request));
-  report("raise wait", tspan_request_wait(request));
-  report("raise close", tspan_model_close(bad));
+  snprintf(what, sizeof what, "%s run", how);
+  report(what, tspan_model_run(bad, &in, 1, &out, 1));
+  snprintf(what, sizeof what, "%s submit", how);
+  report(what, tspan_model_submit(bad, &in, 1, &out, 1, &request));
+  snprintf(what, sizeof what, "%s wait", how);
+  report(what, tspan_request_wait(request));
+  snprintf(what, sizeof what, "%s close", how);
+  report(what, tspan_model_close(bad));
 }
 
 int main(int count, char** arguments) {
-  if (count != 3) stop("errors MODEL BAD.pt");
+  if (count != 5) stop("errors MODEL CUT BAD.pt HUNGRY.pt");
   for (int i = 0; i < 2 * 64; i++) output[i] = -1.0f;
   load("missing", "no/such/file.pt2", "cpu");
   load("folder", ".", "cpu");
+  load("truncated", arguments[2], "cpu");
   load("no device", arguments[1], "cuda:7");
   load("no list", arguments[1], "some thing");
   if (tspan_model_load(arguments[1], "cpu", &model) != TSPAN_OK) stop(tspan_last_error());
   give_null();
   give_wrong_inputs();
   give_wrong_outputs();
-  raise_inside(arguments[2], "cpu");
-  raise_inside(arguments[2], "cpu:0,cpu:1");
+  fail_inside("raise", arguments[3], "cpu");
+  fail_inside("raise", arguments[3], "cpu:0,cpu:1");
+  fail_inside("memory", arguments[4], "cpu");
+  fail_inside("memory", arguments[4], "cpu:0,cpu:1");
   run("right", array_of(input), array_of(output));
   report("close", tspan_model_close(model));
   run("closed", array_of(input), array_of(output));
