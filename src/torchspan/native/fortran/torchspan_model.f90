@@ -5,7 +5,8 @@
 !> arguments: two procedures under one name would be ambiguous. These arguments have no INTENT, so
 !> that outputs may be given as the expression `[array(y1), array(y2)]`.
 module torchspan_model
-  use, intrinsic :: iso_c_binding, only: c_char, c_int32_t, c_null_char, c_null_ptr, c_ptr
+  use, intrinsic :: iso_c_binding, only: c_char, c_int32_t, c_intptr_t, c_null_char, &
+    c_null_ptr, c_ptr
   use torchspan_error, only: check, copy_text, error_type
   use torchspan_handle, only: handle_type, place_type
   use torchspan_request, only: request_type
@@ -21,6 +22,8 @@ module torchspan_model
     procedure :: load
     !> `call net%run(x, y, error)`
     procedure :: run
+    !> `call net%run_on(stream, x, y, error)`
+    procedure :: run_on
     !> `call net%submit(x, y, request, error)`
     procedure :: submit
     !> `call net%describe(json, error)`
@@ -48,6 +51,16 @@ module torchspan_model
       type(*), dimension(..) :: x, y
       integer(c_int32_t) :: status
     end function c_run
+
+    function c_run_on(place, stream, x, y) result(status) &
+      bind(c, name="tspan_fortran_run_on")
+      import :: c_int32_t, c_intptr_t, place_type
+      implicit none
+      type(place_type), intent(in) :: place
+      integer(c_intptr_t), intent(in), value :: stream
+      type(*), dimension(..) :: x, y
+      integer(c_int32_t) :: status
+    end function c_run_on
 
     function c_submit(place, x, y, request) result(status) &
       bind(c, name="tspan_fortran_submit")
@@ -104,6 +117,22 @@ contains
 
     call check(c_run(self%handle%place, x, y), error)
   end subroutine run
+
+  !> Run a batch as a part of a stream of the first device's: after what is there, and before what
+  !> is put there next. Where every array is in devices' memory it returns before that is done.
+  subroutine run_on(self, stream, x, y, error)
+    class(model_type), intent(in) :: self
+    !> A CUDA or HIP stream, or the address of a SYCL queue; 0 is the default stream
+    integer(c_intptr_t), intent(in) :: stream
+    !> The input, or several: `[array(x1), array(x2)]`
+    type(*), dimension(..), target :: x
+    !> The output, or several, which are overwritten
+    type(*), dimension(..), target :: y
+    !> What went wrong
+    type(error_type), allocatable, intent(out), optional :: error
+
+    call check(c_run_on(self%handle%place, stream, x, y), error)
+  end subroutine run_on
 
   !> Start a batch and return at once. Until the request is done, inputs must stay as they are and
   !> outputs must not be touched: declare them ASYNCHRONOUS or TARGET.
