@@ -76,6 +76,14 @@ def test_multi_gpu(shell, kind, pretend):
         assert said == [line.format("device") for line in INPUTS[:count] + OUTPUTS[:count]]
 
 
+def test_gpu_arrays(shell):
+    shell.type("gpu_arrays", "export TORCHSPAN_PRETEND_CUDA=2", "python3 gpu_arrays.py", *BUILD)
+    for program in ("gpu_arrays_infer_fortran", "gpu_arrays_infer_c"):
+        run = f"./{program} ../double.pt2"
+        said = shell.type("gpu_arrays", "export TORCHSPAN_PRETEND_CUDA=2", "cd build", run)
+        assert said == ["[  0.0,  8.0, 16.0, 24.0, 32.0]"]
+
+
 @pytest.mark.mpi
 def test_mpi(shell):
     if shutil.which("mpiexec") is None or shutil.which("mpifort") is None:
@@ -107,7 +115,7 @@ def test_an_absent_file_stops_the_program(shell):
     assert "torchspan: there is no model file nothing.pt" in done.stderr
 
 
-@pytest.mark.parametrize("folder", ["simplenet", "multi_gpu", "mpi"])
+@pytest.mark.parametrize("folder", ["simplenet", "multi_gpu", "gpu_arrays", "mpi"])
 def test_readmes_name_their_programs(folder):
     readme = (EXAMPLES / folder / "README.md").read_text(encoding="utf-8")
     for path in (EXAMPLES / folder).glob("*_infer_*.[cf]*"):
