@@ -26,7 +26,11 @@ bool is_aligned(const at::Tensor& tensor) {
 }  // namespace
 
 Feeder::Feeder(const at::Device& device, Place home, int cores, std::int64_t row_bytes)
-    : device_(device), home_(home), cores_(cores), row_bytes_(row_bytes), lane_(device) {
+    : device_(device),
+      home_(home),
+      copiers_(std::max(1, cores / 2)),
+      row_bytes_(row_bytes),
+      lane_(device) {
   start_accelerator(device);
   // What loading the model has launched was for another stream.
   if (lane_.flows()) {
@@ -49,11 +53,13 @@ void Feeder::run(const Compute& compute, const Checker& checker, const Call& cal
     const View& whole = call.outputs[index];
     outputs.push_back({batched ? whole.slice(*rows) : whole, batched});
   }
-  std::unique_lock lock(mutex_);
+  // Only arrays in host memory share the buffers.
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (errand.hosted) lock.lock();
   if (!rows || !streams(inputs, outputs, rows->count())) {
     return run_whole(compute, inputs, outputs, rows, errand);
   }
-  if (!staging_) staging_.emplace(device_, std::max(1, cores_ / 2));
+  if (!staging_) staging_.emplace(device_, copiers_);
   lock.unlock();
   // The caller's stream may still be writing to that memory.
   if (call.queue) caller_lane(*call.queue).record().synchronize();
@@ -93,15 +99,18 @@ bool Feeder::streams(std::span<const Slab> inputs, std::span<const Slab> outputs
 void Feeder::run_whole(const Compute& compute, std::span<const Slab> inputs,
                        std::span<const Slab> outputs, std::optional<Rows> rows,
                        const Errand& errand) {
-  in_.resize(std::max(in_.size(), inputs.size()));
-  out_.resize(std::max(out_.size(), outputs.size()));
+  Buffer none;
+  if (errand.hosted) {
+    in_.resize(std::max(in_.size(), inputs.size()));
+    out_.resize(std::max(out_.size(), outputs.size()));
+  }
   std::vector<Copy> copies;
   begin(errand);
   try {
     auto use = lane_.use();
     std::vector<at::Tensor> given;
     for (std::size_t index = 0; index < inputs.size(); ++index) {
-      given.push_back(bring(inputs[index].view, in_[index]));
+      given.push_back(bring(inputs[index].view, errand.hosted ? in_[index] : none));
     }
     const std::vector<at::Tensor> results = compute(std::move(given), rows);
     std::vector<View> targets;
@@ -110,7 +119,7 @@ void Feeder::run_whole(const Compute& compute, std::span<const Slab> inputs,
     landing.expect(results.size());
     for (std::size_t index = 0; index < results.size(); ++index) {
       landing.check(index, view_tensor(results[index]));
-      send(results[index], targets[index], out_[index], copies);
+      send(results[index], targets[index], errand.hosted ? out_[index] : none, copies);
     }
   } catch (...) {
     // The buffers and the caller's memory may still be read.
@@ -122,7 +131,7 @@ void Feeder::run_whole(const Compute& compute, std::span<const Slab> inputs,
     throw;
   }
   end(errand);
-  for (const Copy& each : copies) copy_rows(each.to, each.from);
+  for (const Copy& each : copies) copy_rows(each.to, each.from, copiers_);
 }
 
 // Have this device's work begin after the caller's.
@@ -171,7 +180,7 @@ at::Tensor Feeder::bring(const View& view, Buffer& buffer) const {
   if (!direct && view.bytes() > staged_bytes) return make_tensor(view).to(device_).contiguous();
   if (!direct) {
     source = buffer.like(view, device_);
-    copy_rows(source, view);
+    copy_rows(source, view, copiers_);
   }
   const at::Tensor from = make_tensor(source);
   at::Tensor here =

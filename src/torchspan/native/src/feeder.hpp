@@ -52,7 +52,7 @@ class Feeder {
 
   const at::Device device_;
   const Place home_;
-  const int cores_;
+  const int copiers_;  // threads
   const std::int64_t row_bytes_;
   const Lane lane_;
   std::mutex mutex_;

@@ -48,16 +48,18 @@ View Buffer::like(const View& view, const at::Device& device) {
   return here;
 }
 
-void copy_rows(const View& to, const View& from) {
-  if (to.ndim == 0 || to.elements() == 0) return copy_elements(to, from);
-  const std::int64_t grain = std::max<std::int64_t>(1, copied_bytes / row_bytes(to));
-  at::parallel_for(0, to.sizes[0], grain, [&](std::int64_t start, std::int64_t stop) {
+void copy_rows(const View& to, const View& from, int threads) {
+  if (to.ndim == 0 || to.bytes() <= copied_bytes) return copy_elements(to, from);
+  const std::int64_t rows = to.sizes[0], least = copied_bytes / row_bytes(to);
+  const std::int64_t grain = std::max({std::int64_t{1}, least, (rows + threads - 1) / threads});
+  at::parallel_for(0, rows, grain, [&](std::int64_t start, std::int64_t stop) {
     copy_elements(to.slice({start, stop}), from.slice({start, stop}));
   });
 }
 
 Staging::Staging(const at::Device& device, int cores, std::int64_t chunk_bytes)
     : device_(device),
+      cores_(cores),
       chunk_bytes_(chunk_bytes),
       into_(device),
       compute_(device),
@@ -149,7 +151,7 @@ at::Tensor Staging::copy_in(Slot& slot, std::size_t index, const Slab& slab, Row
   const bool direct = is_locked(device_, source);
   if (!direct) {
     const View buffer = slot.in[index].like(source, device_);
-    copy_rows(buffer, source);
+    copy_rows(buffer, source, cores_);
     source = buffer;
   }
   auto use = into_.use();
@@ -193,7 +195,7 @@ void Staging::land(Slot& slot, const Mark& done, const std::vector<Copy>& copies
   std::exception_ptr failure;
   try {
     done.synchronize();
-    for (const Copy& each : copies) copy_rows(each.to, each.from);
+    for (const Copy& each : copies) copy_rows(each.to, each.from, cores_);
   } catch (...) {
     failure = std::current_exception();
   }

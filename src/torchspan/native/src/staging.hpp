@@ -43,12 +43,13 @@ class Buffer {
   std::int64_t bytes_ = 0;
 };
 
-// Copy between arrays of one shape in host memory, by as many threads as this one's arithmetic has.
-void copy_rows(const View& to, const View& from);
+// Copy between arrays of one shape in host memory, by several threads where there is much.
+void copy_rows(const View& to, const View& from, int threads);
 
 class Staging {
  public:
-  // `cores` threads empty the buffers; `chunk_bytes` is the most that a chunk of an array has.
+  // `cores` threads fill the buffers and as many empty them; `chunk_bytes` is the most that a chunk
+  // of an array has.
   Staging(const at::Device& device, int cores, std::int64_t chunk_bytes = staged_bytes);
 
   // Run rows that are all in host memory; other callers wait for their turn.
@@ -78,6 +79,7 @@ class Staging {
   void settle();
 
   const at::Device device_;
+  const int cores_;
   const std::int64_t chunk_bytes_;
   const Lane into_, compute_, out_;
   std::array<Slot, 3> slots_;
