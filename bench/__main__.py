@@ -15,8 +15,14 @@ import torch
 
 from bench import accelerator, calls, virtual_cpus
 from bench.measure import Row
+from bench.native import accelerator as native_accelerator
 
-BENCHES = {"calls": calls, "virtual_cpus": virtual_cpus, "accelerator": accelerator}
+BENCHES = {
+    "calls": calls,
+    "virtual_cpus": virtual_cpus,
+    "accelerator": accelerator,
+    "native_accelerator": native_accelerator,
+}
 
 
 def main() -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``python -m bench.native.accelerator``: a GPU from a compiled program, against its parts alone.
+"""``python -m bench native_accelerator``: a GPU from a compiled program, against its parts alone.
 
 The bars in microseconds are for an H200; ratios to what copying and computing cost alone hold on
 any GPU. Where there is none, nothing is measured.
@@ -7,8 +7,8 @@ any GPU. Where there is none, nothing is measured.
 
 from __future__ import annotations
 
+import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import torch
@@ -16,10 +16,11 @@ import torch
 import torchspan
 from bench.measure import Row
 from bench.models import mlp
-from bench.native.run import HERE, NATIVE, _call
 
 __all__ = ["run"]
 
+HERE = Path(__file__).parent
+NATIVE = Path(torchspan.__file__).parent / "native"
 WIDTH = 64
 LARGE = 4_000_000
 SMALL = {1: 30.0, 64: 60.0, 4096: 140.0}
@@ -77,18 +78,8 @@ def _measure(program: Path, path: Path, rows: int, rounds: int) -> dict[str, flo
     return {name: float(micros) for name, micros in map(str.split, lines)}
 
 
-def main() -> None:
-    """Measure and print."""
-    with tempfile.TemporaryDirectory(prefix="torchspan-bench-") as name:
-        rows = run(Path(name))
-    if not rows:
-        print("this machine has no GPU of CUDA's or ROCm's; nothing was measured")
-    for row in rows:
-        verdict = {None: "", True: "holds", False: "FAILS"}[row.holds]
-        print(f"{row.bench:28}{row.what:12}{row.seconds * 1e3:12.3f} ms  {row.bar} {verdict}")
-    if any(row.holds is False for row in rows):
-        raise SystemExit(1)
-
-
-if __name__ == "__main__":
-    main()
+def _call(*command: object) -> str:
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{command[0]} failed:\n{done.stdout}\n{done.stderr}")
+    return done.stdout
