@@ -69,7 +69,7 @@ void Lane::wait(const Mark& mark) const {
 }
 
 void Lane::keep(const at::Tensor& tensor) const {
-  if (stream_) tensor.record_stream(*stream_);
+  if (stream_ && tensor.device() == stream_->device()) tensor.record_stream(*stream_);
 }
 
 Place find_place(void* pointer, Place home) {
