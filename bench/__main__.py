@@ -15,6 +15,7 @@ import torch
 
 from bench import accelerator, calls, virtual_cpus
 from bench.measure import Row
+from bench.native import accelerator as native_accelerator
 from bench.native import calls as native
 
 BENCHES = {
@@ -22,6 +23,7 @@ BENCHES = {
     "virtual_cpus": virtual_cpus,
     "native": native,
     "accelerator": accelerator,
+    "native_accelerator": native_accelerator,
 }
 
 

@@ -116,6 +116,15 @@ RUNS = [
         },
         "doubling.pt",
     ),
+    *(
+        Run(
+            "gpu_arrays",
+            {f"python3 gpu_arrays.py{more}": ["[  0.0,  8.0, 16.0, 24.0, 32.0]\n"]},
+            "double.pt2",
+            environ,
+        )
+        for more, environ in ((" --device cpu", ()), ("", (("TORCHSPAN_PRETEND_CUDA", "2"),)))
+    ),
     mpi({
         "python3 simplenet.py": [WHOLE],
         "mpiexec -np 2 python3 mpi_infer_python.py": RANKS[:2],

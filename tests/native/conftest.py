@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import cmake
@@ -119,7 +120,36 @@ def c_program(native_build: Path, run_folder: Path, sanitize: str) -> Callable[.
                     *(*options, "-I", NATIVE / "include", source, "-o", program),
                     *("-L", native_build, "-ltorchspan", "-lm", f"-Wl,-rpath,{native_build}"),
                     # The library finds torch by its own path, which the linker does not follow.
-                    "-Wl,--allow-shlib-undefined",
+                    *("-Wl,--allow-shlib-undefined", "-ldl", "-lm"),
+                )
+        return program
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def inside_program(native_build: Path, run_folder: Path) -> Callable[[str], Path]:
+    """Gives the path of a program of ``inside/``, linked with the library's own objects."""
+    torch = Path(find_spec("torch").submodule_search_locations[0])
+
+    def find(name: str) -> Path:
+        program = run_folder / f"inside_{name}"
+        with _locked(run_folder / f"inside_{name}.lock"):
+            if not program.exists():
+                _call(
+                    *("c++", "-std=c++20", "-O1", "-rdynamic", "-isystem", torch / "include"),
+                    *("-I", NATIVE / "src", "-I", NATIVE / "include"),
+                    HERE / "inside" / f"{name}.cpp",
+                    *sorted((native_build / "CMakeFiles" / "torchspan.dir" / "src").glob("*.o")),
+                    *(
+                        "-o",
+                        program,
+                        "-pthread",
+                        "-L",
+                        torch / "lib",
+                        f"-Wl,-rpath,{torch / 'lib'}",
+                    ),
+                    *("-ltorch", "-ltorch_cpu", "-lc10"),
                 )
         return program
 

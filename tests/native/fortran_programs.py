@@ -47,14 +47,24 @@ def first_arguments(text, count):
     raise ValueError(text)
 
 
+# Procedures that take arrays, and which of their arguments are arrays.
+TAKING = {"%run(": (0, 1), "%run_on(": (1, 2), "%submit(": (0, 1), "%train(": (0, 1),
+          "call register(": (0,), "call unregister(": (0,)}  # fmt: skip
+
+
 def in_array_form(source):
-    """The same program with the arrays of run, submit and train given as `[array(x)]`."""
-    source = source.replace("use torchspan, only: ", "use torchspan, only: array, ")
-    begin, *calls = re.split(r"(?<=%run\()|(?<=%submit\()|(?<=%train\()", source)
-    for each in calls:
-        arguments, rest = first_arguments(each, 2)
-        lists = [word if word.startswith("[") else f"[array({word})]" for word in arguments]
-        begin += ", ".join(lists) + rest
+    """The same program with the arrays of every procedure given as `[array(x)]`."""
+    if re.search(r"use torchspan, only: (?!.*\barray\b)", source):
+        source = source.replace("use torchspan, only: ", "use torchspan, only: array, ")
+    begin, *calls = re.split("(" + "|".join(map(re.escape, TAKING)) + ")", source)
+    for name, each in zip(calls[::2], calls[1::2], strict=True):
+        places = TAKING[name]
+        arguments, rest = first_arguments(each, places[-1] + 1)
+        for index in places:
+            word = arguments[index]
+            if not word.startswith("["):
+                arguments[index] = f"[{word}]" if word.startswith("array(") else f"[array({word})]"
+        begin += name + ", ".join(arguments) + rest
     return begin
 
 

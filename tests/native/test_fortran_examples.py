@@ -119,6 +119,14 @@ def mpi_folder(shell, tmp_path):
     return shutil.copytree(EXAMPLES / "mpi", shell.folder / tmp_path.name)
 
 
+def test_gpu_arrays(shell):
+    shell.type("gpu_arrays", "export TORCHSPAN_PRETEND_CUDA=2", "python3 gpu_arrays.py", *BUILD)
+    for program in ("gpu_arrays_infer_fortran", "gpu_arrays_infer_c"):
+        run = f"./{program} ../double.pt2"
+        said = shell.type("gpu_arrays", "export TORCHSPAN_PRETEND_CUDA=2", "cd build", run)
+        assert said == ["[  0.0,  8.0, 16.0, 24.0, 32.0]"]
+
+
 @pytest.mark.mpi
 def test_mpi(shell, mpi, mpi_folder):
     mpiexec, cc, fc = mpi

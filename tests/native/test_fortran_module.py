@@ -138,6 +138,14 @@ def test_placement_and_devices(fortran):
     assert alone == ["rank 0 of 1, 0 of 1 here, by none", "cpu:0 on cpu"]
 
 
+def test_arrays_on_devices_and_registered_ones(fortran, model_file):
+    pretended = {"TORCHSPAN_PRETEND_CUDA": "2"}
+    done = fortran.run("device", model_file("script"), "cuda:0", "pretended", **pretended)
+    said = done.stdout.splitlines()
+    for line in ("registered arrays", "arrays that are said to be on devices", "a stream"):
+        assert line in said
+
+
 @pytest.mark.parametrize("name", ["simplenet.pt", "simplenet.pt2", "simplenet.py"])
 def test_ten_threads_call_one_model(fortran, models, name):
     said = fortran.run("threads", models / name, options=["-pthread"]).stdout

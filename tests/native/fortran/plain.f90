@@ -4,7 +4,7 @@
 program plain
   use, intrinsic :: iso_fortran_env, only: real32
   use expectation, only: argument, expect, expect_error
-  use torchspan, only: error_argument, error_type, model_type
+  use torchspan, only: error_argument, error_type, model_type, register, unregister
   implicit none
 
   type :: point_type
@@ -39,7 +39,7 @@ contains
   end subroutine take_expressions
 
   subroutine refuse_assumed_size(x)
-    real(real32), intent(in) :: x(2, *)
+    real(real32), intent(in), target :: x(2, *)
 
     type(error_type), allocatable :: error
     real(real32) :: y(2, 3)
@@ -48,6 +48,10 @@ contains
     call expect_error(error, error_argument, "input 1 is an assumed-size array")
     call twice%run(x(:, 1:3), y)
     call expect(all(y == 2*x(:, 1:3)), "a section of an assumed-size array")
+    call register(x, error)
+    call expect_error(error, error_argument, "array 1 is an assumed-size array")
+    call register(x(:, 1:2))
+    call unregister(x(:, 1:2))
   end subroutine refuse_assumed_size
 
 end program plain

@@ -54,6 +54,7 @@ static void give_wrong_inputs(void) {
   run("input device", wrong, out);
   report("input count", tspan_model_run(model, two, 2, &out, 1));
   report("input null", tspan_model_run(model, NULL, 1, &out, 1));
+  report("null on a stream", tspan_model_run_on(model, NULL, NULL, 1, &out, 1));
 }
 
 static void give_wrong_outputs(void) {
@@ -68,6 +69,8 @@ static void give_wrong_outputs(void) {
   run("output size", in, wrong);
   wrong = right, wrong.ndim = 1;
   run("output rank", in, wrong);
+  wrong = right, wrong.device.type = 2;
+  run("output device", in, wrong);
   wrong = right, wrong.strides = still;
   run("output strides", in, wrong);
   report("output count", tspan_model_run(model, &in, 1, NULL, 0));

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Find how the Fortran compiler can take arrays of any kind and rank, and write the modules that do
 # so into the build tree: one procedure for all arrays; or else `array` as a procedure for each rank
-# and, for scalars, each kind, with `run` and `submit` for arrays of array_type alone.
+# and, for scalars, each kind, with procedures for arrays of array_type alone.
 include(CheckSourceCompiles)
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 
@@ -48,16 +48,19 @@ foreach(declaration IN LISTS declarations)
   list(LENGTH procedures number)
   list(APPEND procedures array_${number})
   string(APPEND bodies "
-  function array_${number}(x) result(taken)
+  function array_${number}(x, device) result(taken)
     !> A variable or a section of one, which goes on existing until the call is done
     ${declaration}, intent(in), target :: x
+    !> Whose memory it is in, such as \"cuda:0\"; if absent, its address tells
+    character(len=*), intent(in), optional :: device
     type(array_type) :: taken
 
     call c_capture(x, taken)
+    if (present(device)) call c_place(taken, trim(device)//c_null_char)
   end function array_${number}
 ")
 endforeach()
 list(JOIN procedures ", &\n      " procedures)
-foreach(module torchspan_array torchspan_model)
+foreach(module torchspan_array torchspan_memory torchspan_model)
   configure_file(${module}.f90.in ${module}.f90 @ONLY)
 endforeach()

@@ -6,6 +6,7 @@
  * their strides. */
 #include "capture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,10 +19,15 @@ void tspan_fortran_capture(const CFI_cdesc_t* from, captured_array* to) {
   to->element_size = (int64_t)from->elem_len;
   to->type = (int32_t)from->type;
   to->rank = (int32_t)from->rank;
+  to->device[0] = '\0';
   for (int i = 0; i < to->rank; i++) {
     to->extent[i] = (int64_t)from->dim[i].extent;
     to->step[i] = (int64_t)from->dim[i].sm;
   }
+}
+
+void tspan_fortran_place(captured_array* to, const char* device) {
+  snprintf(to->device, sizeof to->device, "%s", device);
 }
 
 /* Compilers number types in their own way, so each is asked for by its name. */
@@ -41,6 +47,30 @@ static int is_empty(const captured_array* from) {
   for (int i = 0; i < from->rank; i++)
     if (from->extent[i] == 0) return 1;
   return 0;
+}
+
+/* Where an array is said to be; what a text leaves out is 0. */
+static int32_t read_device(const captured_array* from, tspan_array* to, const char* role,
+                           size_t number) {
+  static const struct {
+    const char* name;
+    int32_t type;
+  } kinds[] = {{"cpu", 1}, {"cuda", 2}, {"hip", 10}, {"xpu", 14}, {"mps", 8}};
+  const char* text = from->device;
+  const size_t letters = strcspn(text, ":");
+  const char* digits = text[letters] == ':' ? text + letters + 1 : "0";
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    if (strlen(kinds[i].name) != letters || strncmp(text, kinds[i].name, letters) != 0) continue;
+    if (*digits == '\0' || strlen(digits) > 4 || strspn(digits, "0123456789") != strlen(digits))
+      break;
+    to->device.type = kinds[i].type;
+    to->device.index = (int32_t)strtol(digits, NULL, 10);
+    return TSPAN_OK;
+  }
+  return tspan_fortran_fail(TSPAN_ERROR_ARGUMENT,
+                            "%s %zu is said to be on '%s', which is no device. Write for example "
+                            "device=\"cuda:0\".",
+                            role, number, text);
 }
 
 /* Judge an array and give it its C form. */
@@ -75,6 +105,10 @@ static int32_t view(const captured_array* from, tspan_array* to, viewed_array* m
   memset(to, 0, sizeof *to);
   to->data = from->data;
   to->device.type = 1;
+  if (from->device[0] != '\0') {
+    const int32_t status = read_device(from, to, role, number);
+    if (status != TSPAN_OK) return status;
+  }
   to->ndim = from->rank;
   to->dtype.kind = (uint8_t)kind;
   to->dtype.bits = (uint8_t)(8 * from->element_size);

@@ -20,6 +20,7 @@ typedef struct captured_array {
   int32_t rank;
   int64_t extent[MAX_RANK];
   int64_t step[MAX_RANK]; /* bytes from one element to the next */
+  char device[16];        /* what device= said, as far as it fits */
 } captured_array;
 
 /* An array of the C interface with the memory that it points to. */

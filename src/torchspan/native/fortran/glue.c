@@ -37,61 +37,73 @@ int32_t tspan_fortran_describe(const handle* from, const char** json) {
   return tspan_fortran_pass(tspan_model_describe(model, json));
 }
 
-int32_t tspan_fortran_train(const handle* from, const CFI_cdesc_t* x, const CFI_cdesc_t* target,
-                            double* loss, int32_t* completed) {
-  tspan_model* model = tspan_fortran_handle_get(from);
-  array_list inputs, targets;
-  int answer = 0;
-  if (model == NULL) return fail_without_model();
-  int32_t status = tspan_fortran_list(&inputs, x, "input");
-  if (status != TSPAN_OK) return status;
-  status = tspan_fortran_list(&targets, target, "target");
-  if (status == TSPAN_OK) {
-    status = tspan_fortran_pass(tspan_model_train(model, inputs.arrays, inputs.count,
-                                                  targets.arrays, targets.count, loss, &answer));
-    *completed = answer;
-    tspan_fortran_list_free(&targets);
-  }
-  tspan_fortran_list_free(&inputs);
-  return status;
-}
-
 int32_t tspan_fortran_save(const handle* from, const char* path) {
   tspan_model* model = tspan_fortran_handle_get(from);
   if (model == NULL) return fail_without_model();
   return tspan_fortran_pass(tspan_model_save(model, path));
 }
 
-/* Run, or submit where there is room for a request. */
-static int32_t start(const handle* from, const CFI_cdesc_t* x, const CFI_cdesc_t* y,
-                     tspan_request** request) {
-  tspan_model* model = tspan_fortran_handle_get(from);
+typedef struct task {
+  tspan_model* model;
   array_list inputs, outputs;
-  if (model == NULL) return fail_without_model();
-  int32_t status = tspan_fortran_list(&inputs, x, "input");
+} task;
+
+/* `role` is what y is called in messages. */
+static int32_t open_task(task* to, const handle* from, const CFI_cdesc_t* x, const CFI_cdesc_t* y,
+                         const char* role) {
+  to->model = tspan_fortran_handle_get(from);
+  if (to->model == NULL) return fail_without_model();
+  int32_t status = tspan_fortran_list(&to->inputs, x, "input");
   if (status != TSPAN_OK) return status;
-  status = tspan_fortran_list(&outputs, y, "output");
-  if (status == TSPAN_OK) {
-    if (request != NULL)
-      status = tspan_model_submit(model, inputs.arrays, inputs.count, outputs.arrays, outputs.count,
-                                  request);
-    else
-      status = tspan_model_run(model, inputs.arrays, inputs.count, outputs.arrays, outputs.count);
-    tspan_fortran_pass(status);
-    tspan_fortran_list_free(&outputs);
-  }
-  tspan_fortran_list_free(&inputs);
+  status = tspan_fortran_list(&to->outputs, y, role);
+  if (status != TSPAN_OK) tspan_fortran_list_free(&to->inputs);
   return status;
 }
 
+static int32_t close_task(task* from, int32_t status) {
+  tspan_fortran_list_free(&from->outputs);
+  tspan_fortran_list_free(&from->inputs);
+  return tspan_fortran_pass(status);
+}
+
 int32_t tspan_fortran_run(const handle* from, const CFI_cdesc_t* x, const CFI_cdesc_t* y) {
-  return start(from, x, y, NULL);
+  task call;
+  const int32_t status = open_task(&call, from, x, y, "output");
+  if (status != TSPAN_OK) return status;
+  return close_task(&call, tspan_model_run(call.model, call.inputs.arrays, call.inputs.count,
+                                           call.outputs.arrays, call.outputs.count));
+}
+
+int32_t tspan_fortran_train(const handle* from, const CFI_cdesc_t* x, const CFI_cdesc_t* target,
+                            double* loss, int32_t* completed) {
+  task step;
+  int answer = 0;
+  int32_t status = open_task(&step, from, x, target, "target");
+  if (status != TSPAN_OK) return status;
+  status = tspan_model_train(step.model, step.inputs.arrays, step.inputs.count, step.outputs.arrays,
+                             step.outputs.count, loss, &answer);
+  *completed = answer;
+  return close_task(&step, status);
+}
+
+int32_t tspan_fortran_run_on(const handle* from, intptr_t stream, const CFI_cdesc_t* x,
+                             const CFI_cdesc_t* y) {
+  task call;
+  const int32_t status = open_task(&call, from, x, y, "output");
+  if (status != TSPAN_OK) return status;
+  return close_task(
+      &call, tspan_model_run_on(call.model, (void*)stream, call.inputs.arrays, call.inputs.count,
+                                call.outputs.arrays, call.outputs.count));
 }
 
 int32_t tspan_fortran_submit(const handle* from, const CFI_cdesc_t* x, const CFI_cdesc_t* y,
                              handle* to) {
   tspan_request* request = NULL;
-  const int32_t status = start(from, x, y, &request);
+  task call;
+  int32_t status = open_task(&call, from, x, y, "output");
+  if (status != TSPAN_OK) return status;
+  status = close_task(&call, tspan_model_submit(call.model, call.inputs.arrays, call.inputs.count,
+                                                call.outputs.arrays, call.outputs.count, &request));
   if (status != TSPAN_OK) return status;
   if (tspan_fortran_handle_make(to, request, free_request)) return TSPAN_OK;
   tspan_request_wait(request);

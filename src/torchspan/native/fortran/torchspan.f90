@@ -8,6 +8,7 @@ module torchspan
     error_placement, error_model_file, error_model, error_memory, error_rank, error_build, &
     error_checkpoint
   use torchspan_array, only: array, array_type
+  use torchspan_memory, only: register, unregister
   use torchspan_placement, only: placement_type
   use torchspan_device, only: device_type, devices_find
   use torchspan_request, only: request_type
@@ -21,5 +22,6 @@ module torchspan
     error_model_file, error_model, error_memory, error_rank, error_build, error_checkpoint
   public :: model_type
   public :: placement_type
+  public :: register, unregister
   public :: request_type
 end module torchspan

@@ -79,7 +79,10 @@ tspan_status tspan_devices_find(const char* spec, tspan_device* devices, size_t 
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
 
-/* An array of the caller's, laid out as DLPack's DLTensor, to which it may be cast and back. */
+/* An array of the caller's, laid out as DLPack's DLTensor, to which it may be cast and back.
+ *
+ * A model on accelerators takes arrays in their memory without a copy to the host: `device` says
+ * where an array is, or is that of the host, and the pointer tells. */
 typedef enum tspan_kind { /* DLPack's DLDataTypeCode */
                           TSPAN_INT = 0,
                           TSPAN_UINT = 1,
@@ -92,8 +95,8 @@ typedef enum tspan_kind { /* DLPack's DLDataTypeCode */
 typedef struct tspan_array {
   void* data;
   struct {
-    int32_t type; /* DLPack's DLDeviceType: 1 is the CPU, 2 is CUDA, 8 Metal, 10 ROCm, 14 oneAPI */
-    int32_t index;
+    int32_t type;  /* DLPack's DLDeviceType: 1 is the CPU, 2 is CUDA, 8 Metal, 10 ROCm, 14 oneAPI */
+    int32_t index; /* among the devices of that type that this process sees */
   } device;
   int32_t ndim;
   struct {
@@ -105,6 +108,18 @@ typedef struct tspan_array {
   const int64_t* strides; /* in elements, one a dimension; NULL for an array in C order */
   uint64_t byte_offset;   /* from data to the first element */
 } tspan_array;
+
+/* Page-lock memory that is used in many calls, so that accelerators copy it without a detour. Its
+ * pages stay in memory until it is unregistered, which must be before it is freed.
+ *
+ * Where no accelerator needs it (a machine without one, or one of Intel's or Apple's) nothing is
+ * locked, and the same calls succeed and fail: memory may be registered once at a time, and no
+ * part of it in another range. Register it after the first model is loaded, or the first device
+ * is started for it. */
+tspan_status tspan_memory_register(void* data, size_t bytes);
+
+/* Let go of memory by the pointer that it was registered by. */
+tspan_status tspan_memory_unregister(void* data);
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
@@ -133,9 +148,20 @@ tspan_status tspan_model_counts(const tspan_model* model, int* inputs, int* outp
  *
  * Inputs and outputs are checked against the file's description before anything runs; results are
  * written into the memory of `outputs`, which must have their dtypes and shapes. A layout that the
- * model cannot take is copied, never misread. */
+ * model cannot take is copied, never misread. Work on arrays in a device's memory begins after what
+ * is on its default stream, and is done when the call returns. */
 tspan_status tspan_model_run(tspan_model* model, const tspan_array* inputs, size_t input_count,
                              const tspan_array* outputs, size_t output_count);
+
+/* Run a batch as a part of a stream of the caller's: it begins after what is there, and what is put
+ * there afterwards finds the results.
+ *
+ * `stream` is of the first of the model's devices: a cudaStream_t, a hipStream_t or a pointer to a
+ * sycl::queue; NULL is CUDA's and ROCm's default stream, and all there is on a CPU. Where every
+ * array is in devices' memory the call returns before the work is done. */
+tspan_status tspan_model_run_on(tspan_model* model, void* stream, const tspan_array* inputs,
+                                size_t input_count, const tspan_array* outputs,
+                                size_t output_count);
 
 /* Start a batch and return at once: the host computes on while devices work. Arrays' memory must
  * stay as it is until the request is done; the descriptions themselves are copied. */

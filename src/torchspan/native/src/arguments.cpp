@@ -58,7 +58,7 @@ Checker::Expected Checker::take_apart(const Spec& spec) {
 }
 
 void Checker::check(std::span<const tspan_array> inputs, std::span<const tspan_array> outputs,
-                    Call& call, bool splitting) const {
+                    const Places& places, Call& call, bool splitting) const {
   std::int64_t sizes[most_named];
   std::fill(sizes, sizes + named_.size(), -1);
   check_count("input", inputs.size(), inputs_, known_ || !inputs_.empty());
@@ -69,6 +69,7 @@ void Checker::check(std::span<const tspan_array> inputs, std::span<const tspan_a
     const std::string* name = index < inputs_.size() ? &inputs_[index].spec.name : nullptr;
     const Label label{"input", index, name};
     view_array(inputs[index], label, call.inputs[index]);
+    call.inputs[index].place = places.find(inputs[index], label);
     if (known_) check_array(inputs_[index], label, call.inputs[index], true, sizes);
   }
   check_limits(sizes);
@@ -76,6 +77,7 @@ void Checker::check(std::span<const tspan_array> inputs, std::span<const tspan_a
     const Label label{"output", index, known_ ? &outputs_[index].spec.name : nullptr};
     View& view = call.outputs[index];
     view_array(outputs[index], label, view);
+    view.place = places.find(outputs[index], label);
     for (int dim = 0; dim < view.ndim; ++dim) {
       if (view.strides[dim] == 0 && view.sizes[dim] > 1) {
         fail(TSPAN_ERROR_ARGUMENT, label.text(), " has stride 0 in its dimension ", dim,

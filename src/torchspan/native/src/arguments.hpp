@@ -10,13 +10,21 @@
 
 #include "array.hpp"
 #include "description.hpp"
+#include "places.hpp"
 
 namespace torchspan {
+
+// A stream of the caller's, which is one of a device's.
+struct Queue {
+  void* stream;
+  Place place;
+};
 
 // One call's arrays, ready to be run.
 struct Call {
   std::vector<View> inputs, outputs;
-  std::optional<Rows> rows;  // missing where there is no batch
+  std::optional<Rows> rows;    // missing where there is no batch
+  std::optional<Queue> queue;  // what the call is a part of; missing where the caller waits for it
 };
 
 class Checker {
@@ -25,8 +33,8 @@ class Checker {
   explicit Checker(const Description& description);
 
   // Check a call and fill `call`, whose memory is used again.
-  void check(std::span<const tspan_array> inputs, std::span<const tspan_array> outputs, Call& call,
-             bool splitting) const;
+  void check(std::span<const tspan_array> inputs, std::span<const tspan_array> outputs,
+             const Places& places, Call& call, bool splitting) const;
 
   bool input_batched(std::size_t index) const { return !known_ || inputs_[index].batched; }
   bool output_batched(std::size_t index) const { return !known_ || outputs_[index].batched; }

@@ -133,10 +133,6 @@ std::string Label::text() const {
 }
 
 void view_array(const tspan_array& array, const Label& label, View& view) {
-  if (array.device.type != 1) {
-    fail(TSPAN_ERROR_ARGUMENT, label.text(), " has device type ", array.device.type,
-         "; this version takes arrays in the host's memory, of device type 1. Copy it there.");
-  }
   if (array.ndim < 0 || array.ndim > most_dimensions) {
     fail(TSPAN_ERROR_ARGUMENT, label.text(), " has ", array.ndim, " dimensions; from 0 to ",
          most_dimensions, " are possible.");

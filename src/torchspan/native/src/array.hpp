@@ -27,15 +27,25 @@ struct Dtype {
 const Dtype* find_dtype(std::string_view name);
 const Dtype* find_dtype(int torch);
 
-// Strided memory of the host's, not owned.
+// Where memory lies: torch's DeviceType as a number, which is 0 for the host, and an index.
+struct Place {
+  std::int8_t type = 0, index = 0;
+
+  bool on_host() const { return type == 0; }
+  bool operator==(const Place&) const = default;
+};
+
+// Strided memory, not owned.
 struct View {
   char* data = nullptr;
   const Dtype* dtype = nullptr;
   int ndim = 0;
+  Place place;
   std::int64_t sizes[most_dimensions];
   std::int64_t strides[most_dimensions];  // in elements
 
   std::int64_t elements() const;
+  std::int64_t bytes() const { return elements() * dtype->bytes(); }
   bool contiguous() const;
   bool same_shape(const View& other) const;
   std::string shape_text() const;
@@ -55,10 +65,11 @@ struct Label {
   std::string text() const;
 };
 
-// See an array of the caller's; throws an argument error that names it where it makes no sense.
+// See an array of the caller's, whose place is another question; throws an argument error that
+// names it where it makes no sense.
 void view_array(const tspan_array& array, const Label& label, View& view);
 
-// Copy elements between two views of the same shape and dtype.
+// Copy elements between two views of the same shape and dtype in the host's memory.
 void copy_elements(const View& to, const View& from);
 
 // The same values in C order: the view itself, or a copy in `buffer`, which is kept and grows.

@@ -84,6 +84,15 @@ tspan_status tspan_model_run(tspan_model* model, const tspan_array* inputs, size
   });
 }
 
+tspan_status tspan_model_run_on(tspan_model* model, void* stream, const tspan_array* inputs,
+                                size_t input_count, const tspan_array* outputs,
+                                size_t output_count) {
+  return guarded([&] {
+    inside(model).run_on(stream, arrays(inputs, input_count, "inputs"),
+                         arrays(outputs, output_count, "outputs"));
+  });
+}
+
 tspan_status tspan_model_submit(tspan_model* model, const tspan_array* inputs, size_t input_count,
                                 const tspan_array* outputs, size_t output_count,
                                 tspan_request** request) {

@@ -12,14 +12,18 @@ void Landing::expect(std::size_t count) const {
        ".");
 }
 
-void Landing::take(std::size_t index, const View& result) const {
+void Landing::check(std::size_t index, const View& result) const {
   const View& output = outputs_[index];
   if (output.dtype != result.dtype || !output.same_shape(result)) {
     fail(TSPAN_ERROR_ARGUMENT, "output ", index, " has dtype ", output.dtype->name, " and shape ",
          output.shape_text(), "; the result has ", result.dtype->name, " and ", result.shape_text(),
          ". Give an array of that dtype and shape.");
   }
-  copy_elements(output, result);
+}
+
+void Landing::take(std::size_t index, const View& result) const {
+  check(index, result);
+  copy_elements(outputs_[index], result);
 }
 
 }  // namespace torchspan

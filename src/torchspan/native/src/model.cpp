@@ -14,6 +14,8 @@ namespace torchspan {
 
 Model::Model(const std::string& path, const std::string& devices) {
   const std::vector<Device> found = parse_devices(devices);
+  first_ = found.front();
+  places_ = Places(found);
   if (path.ends_with(".py")) {
     open_python(path, found);
   } else {
@@ -100,22 +102,38 @@ bool Model::nothing_to_do(const Call& call) const {
   return true;
 }
 
-void Model::run(std::span<const tspan_array> inputs, std::span<const tspan_array> outputs) {
+void Model::run_on(void* stream, std::span<const tspan_array> inputs,
+                   std::span<const tspan_array> outputs) {
+  if (stream != nullptr && first_.kind == "cpu") {
+    fail(TSPAN_ERROR_ARGUMENT, "a stream was given to a model on ", places_.names(),
+         ", which has none. Open the model on the stream's device, or give NULL.");
+  }
+  std::optional<Queue> queue;
+  // A pretended device has done its work when a call returns, as if it were on any stream.
+  if (!first_.on_cpu()) queue = Queue{stream, place_of(first_)};
+  run_in(queue, inputs, outputs);
+}
+
+void Model::run_in(std::optional<Queue> queue, std::span<const tspan_array> inputs,
+                   std::span<const tspan_array> outputs) {
   if (replicas_.size() > 1) {
-    Outcome outcome = submit(inputs, outputs)->wait();
+    Outcome outcome = start(queue, inputs, outputs)->wait();
     if (outcome.code != TSPAN_OK) throw Error(outcome.code, outcome.message);
     return;
   }
   thread_local Call call;
-  checker_.check(inputs, outputs, call, false);
+  checker_.check(inputs, outputs, places_, call, false);
+  call.queue = queue;
   if (!nothing_to_do(call)) replicas_.front()->run(checker_, call, call.rows);
 }
 
-std::shared_ptr<Request> Model::submit(std::span<const tspan_array> inputs,
-                                       std::span<const tspan_array> outputs) {
+std::shared_ptr<Request> Model::start(std::optional<Queue> queue,
+                                      std::span<const tspan_array> inputs,
+                                      std::span<const tspan_array> outputs) {
   auto request = std::make_shared<Request>();
   Call& call = request->call;
-  checker_.check(inputs, outputs, call, replicas_.size() > 1);
+  checker_.check(inputs, outputs, places_, call, replicas_.size() > 1);
+  call.queue = queue;
   if (nothing_to_do(call)) return request;
   std::int64_t parts = 1;
   if (call.rows && description_.rows_independent) {
@@ -153,7 +171,10 @@ PythonScript::Step Model::train(std::span<const tspan_array> inputs,
   auto see = [&](const char* role, std::span<const tspan_array> arrays) {
     std::vector<View> views(arrays.size());
     for (std::size_t index = 0; index < arrays.size(); ++index) {
-      view_array(arrays[index], Label{role, index}, views[index]);
+      const Label label{role, index};
+      view_array(arrays[index], label, views[index]);
+      views[index].place = places_.find(arrays[index], label);
+      if (!views[index].place.on_host()) continue;
       views[index] = make_contiguous(views[index], copies.emplace_back());
     }
     return views;

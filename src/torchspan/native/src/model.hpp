@@ -24,10 +24,17 @@ class Model {
   int output_count() const;
 
   // Run a call; on one device in this thread, without a worker.
-  void run(std::span<const tspan_array> inputs, std::span<const tspan_array> outputs);
+  void run(std::span<const tspan_array> inputs, std::span<const tspan_array> outputs) {
+    run_in({}, inputs, outputs);
+  }
+  // Run a call as a part of a stream of the first device's.
+  void run_on(void* stream, std::span<const tspan_array> inputs,
+              std::span<const tspan_array> outputs);
   // Start a call on the devices' workers.
   std::shared_ptr<Request> submit(std::span<const tspan_array> inputs,
-                                  std::span<const tspan_array> outputs);
+                                  std::span<const tspan_array> outputs) {
+    return start({}, inputs, outputs);
+  }
 
   // Take a training step, or save, by the functions of a Python script.
   PythonScript::Step train(std::span<const tspan_array> inputs,
@@ -35,6 +42,10 @@ class Model {
   void save(const std::string& path);
 
  private:
+  void run_in(std::optional<Queue> queue, std::span<const tspan_array> inputs,
+              std::span<const tspan_array> outputs);
+  std::shared_ptr<Request> start(std::optional<Queue> queue, std::span<const tspan_array> inputs,
+                                 std::span<const tspan_array> outputs);
   void open_compiled(Archive& archive, const std::vector<Device>& devices);
   void open_torchscript(const std::string& path, const std::vector<Device>& devices);
   void open_python(const std::string& path, const std::vector<Device>& devices);
@@ -42,6 +53,8 @@ class Model {
   PythonRunner& only_script(const char* verb) const;
   bool nothing_to_do(const Call& call) const;
 
+  Device first_;
+  Places places_;
   Description description_;
   Checker checker_;
   std::vector<std::unique_ptr<Replica>> replicas_;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // AOTInductor builds through torch's loader, which serves every device and every operator.
-#include <c10/core/InferenceMode.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 
 #include "runner.hpp"
@@ -10,27 +9,17 @@
 namespace torchspan {
 namespace {
 
-class Package : public Runner {
+class Package : public TensorRunner {
  public:
   Package(const std::filesystem::path& folder, const at::Device& device, int calls)
-      : device_(device),
-        loader_(folder.string(), "model", false, static_cast<std::size_t>(calls),
+      : loader_(folder.string(), "model", false, static_cast<std::size_t>(calls),
                 device.is_cpu() ? -1 : device.index()) {}
 
-  void run(std::span<const View> inputs, const Landing& landing) override {
-    c10::InferenceMode inference;
-    std::vector<at::Tensor> given;
-    for (const View& view : inputs) given.push_back(make_tensor(view, device_));
-    std::vector<at::Tensor> results = loader_.boxed_run(std::move(given));
-    landing.expect(results.size());
-    for (std::size_t index = 0; index < results.size(); ++index) {
-      at::Tensor here = fetch_tensor(results[index]);
-      landing.take(index, view_tensor(here));
-    }
+  std::vector<at::Tensor> compute(std::vector<at::Tensor> inputs) override {
+    return loader_.boxed_run(std::move(inputs));
   }
 
  private:
-  at::Device device_;
   torch::inductor::AOTIModelPackageLoader loader_;
 };
 

@@ -2,7 +2,9 @@
 // Lend the caller's memory to a script, and take it back.
 #include "python_runner.hpp"
 
+#include <ATen/ops/clone.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/InferenceMode.h>
 
 #include <cstring>
 #include <filesystem>
@@ -22,8 +24,13 @@ class Loan {
     std::vector<at::Tensor> tensors;
     tensors.reserve(views.size());
     for (const View& view : views) {
-      tensors.push_back(make_tensor(view, device_));
-      if (device_.is_cpu()) lent_.push_back(tensors.back().storage());
+      if (device_.is_cpu()) {
+        tensors.push_back(make_tensor(view));
+        lent_.push_back(tensors.back().storage());
+      } else {
+        const at::Tensor there = make_tensor(view, view.place.on_host() ? at::kCPU : device_);
+        tensors.push_back(there.to(device_, there.scalar_type(), false, true));
+      }
     }
     return tensors;
   }
@@ -74,10 +81,21 @@ void PythonRunner::run(std::span<const View> inputs, const Landing& landing) {
       std::vector<at::Tensor> results = script_->forward(loan.lend(inputs));
       landing.expect(results.size());
       for (std::size_t index = 0; index < results.size(); ++index) {
-        at::Tensor here = fetch_tensor(results[index]);
+        const at::Tensor here = resolve(results[index]).cpu();
         landing.take(index, view_tensor(here));
       }
     });
+  } catch (const Raised& error) {
+    fail_call("the model", error);
+  }
+}
+
+std::vector<at::Tensor> PythonRunner::compute(std::vector<at::Tensor> inputs) {
+  // A script may ask for gradients, which tensors made for inference have not.
+  c10::InferenceMode off(false);
+  for (at::Tensor& each : inputs) each = each.clone();
+  try {
+    return script_->forward(std::move(inputs));
   } catch (const Raised& error) {
     fail_call("the model", error);
   }

@@ -4,7 +4,10 @@
 
 #include <new>
 
+#include "feeder.hpp"
+#include "places.hpp"
 #include "status.hpp"
+#include "tensors.hpp"
 
 namespace torchspan {
 namespace {
@@ -30,8 +33,22 @@ bool is_plain(const Call& call, std::optional<Rows> rows) {
 
 }  // namespace
 
+Replica::Replica(Device device, std::vector<Choice> choices, int cores, std::int64_t row_bytes)
+    : device_(std::move(device)),
+      choices_(std::move(choices)),
+      cores_(cores),
+      row_bytes_(row_bytes) {
+  if (!device_.on_cpu()) {
+    feeder_ = std::make_unique<Feeder>(at::Device(device_.backing), place_of(device_), cores_,
+                                       row_bytes_);
+  }
+}
+
+Replica::~Replica() = default;
+
 void Replica::run(const Checker& checker, const Call& call, std::optional<Rows> rows) {
   try {
+    if (feeder_) return feed(checker, call, rows);
     const bool chunked = rows && row_bytes_ > 0 && device_.on_cpu() && rows->count() > least_rows;
     chunked ? run_chunks(checker, call, *rows) : run_part(checker, call, rows);
   } catch (const Error&) {
@@ -41,6 +58,14 @@ void Replica::run(const Checker& checker, const Call& call, std::optional<Rows> 
   } catch (const std::exception& error) {
     fail_run(first_line(error.what()), rows);
   }
+}
+
+void Replica::feed(const Checker& checker, const Call& call, std::optional<Rows> rows) {
+  const Compute compute = [this](std::vector<at::Tensor> inputs, std::optional<Rows> part) {
+    // All that is opened on accelerators is of this kind.
+    return static_cast<TensorRunner&>(choose(part)).compute(std::move(inputs));
+  };
+  feeder_->run(compute, checker, call, rows);
 }
 
 void Replica::run_part(const Checker& checker, const Call& call, std::optional<Rows> rows) {

@@ -21,14 +21,13 @@ struct Choice {
   std::shared_ptr<Runner> runner;
 };
 
+class Feeder;
+
 class Replica {
  public:
   // `choices` end with one for any batch; `row_bytes` is 0 where rows must stay together.
-  Replica(Device device, std::vector<Choice> choices, int cores, std::int64_t row_bytes)
-      : device_(std::move(device)),
-        choices_(std::move(choices)),
-        cores_(cores),
-        row_bytes_(row_bytes) {}
+  Replica(Device device, std::vector<Choice> choices, int cores, std::int64_t row_bytes);
+  ~Replica();
 
   // Run some rows of a call in this thread; `rows` is missing where there is no batch.
   void run(const Checker& checker, const Call& call, std::optional<Rows> rows);
@@ -37,6 +36,7 @@ class Replica {
   Worker& worker();
 
  private:
+  void feed(const Checker& checker, const Call& call, std::optional<Rows> rows);
   void run_part(const Checker& checker, const Call& call, std::optional<Rows> rows);
   void run_chunks(const Checker& checker, const Call& call, Rows rows);
   Runner& choose(std::optional<Rows> rows);
@@ -47,6 +47,7 @@ class Replica {
   std::vector<Choice> choices_;
   int cores_;
   std::int64_t row_bytes_;
+  std::unique_ptr<Feeder> feeder_;  // on an accelerator
   std::mutex mutex_;
   std::unique_ptr<Worker> worker_;
   std::map<int, std::unique_ptr<Crew>> crews_;

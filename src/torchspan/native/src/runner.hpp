@@ -22,7 +22,9 @@ class Landing {
 
   // Say how many results there are, before the first one.
   void expect(std::size_t count) const;
-  // Copy one result; its dtype and shape must be those of its output.
+  // Whether a result, wherever it is, has the dtype and shape of its output; if not, an error.
+  void check(std::size_t index, const View& result) const;
+  // Check and copy one result in the host's memory.
   void take(std::size_t index, const View& result) const;
 
  private:
@@ -33,7 +35,7 @@ class Landing {
 class Runner {
  public:
   virtual ~Runner() = default;
-  // Run contiguous inputs in the host's memory.
+  // Run contiguous inputs in the host's memory, on the CPU.
   virtual void run(std::span<const View> inputs, const Landing& landing) = 0;
 };
 

@@ -12,23 +12,18 @@
 namespace torchspan {
 namespace {
 
-class ScriptRunner : public Runner {
+class ScriptRunner : public TensorRunner {
  public:
-  ScriptRunner(torch::jit::Module module, const at::Device& device)
-      : module_(std::move(module)), forward_(module_.get_method("forward")), device_(device) {}
+  explicit ScriptRunner(torch::jit::Module module)
+      : module_(std::move(module)), forward_(module_.get_method("forward")) {}
 
-  void run(std::span<const View> inputs, const Landing& landing) override {
-    c10::InferenceMode inference;
+  std::vector<at::Tensor> compute(std::vector<at::Tensor> inputs) override {
     std::vector<at::IValue> given;
     given.reserve(inputs.size() + 1);
-    for (const View& view : inputs) given.emplace_back(make_tensor(view, device_));
+    for (at::Tensor& each : inputs) given.emplace_back(std::move(each));
     std::vector<at::Tensor> results;
     flatten(call(std::move(given)), results);
-    landing.expect(results.size());
-    for (std::size_t index = 0; index < results.size(); ++index) {
-      at::Tensor here = fetch_tensor(results[index]);
-      landing.take(index, view_tensor(here));
-    }
+    return results;
   }
 
  private:
@@ -42,7 +37,6 @@ class ScriptRunner : public Runner {
 
   torch::jit::Module module_;
   torch::jit::Method forward_;
-  at::Device device_;
 };
 
 std::optional<std::vector<std::string>> input_names(const torch::jit::Module& module) {
@@ -64,7 +58,7 @@ Script open_torchscript(const std::filesystem::path& path, const Device& device)
     torch::jit::Module module = torch::jit::load(path.string(), home);
     module.eval();
     auto names = input_names(module);
-    return {std::make_shared<ScriptRunner>(torch::jit::freeze(module), home), names};
+    return {std::make_shared<ScriptRunner>(torch::jit::freeze(module)), names};
   } catch (const std::exception& error) {
     fail(TSPAN_ERROR_MODEL_FILE, path.string(), " cannot be read: ", first_line(error.what()));
   }
