@@ -58,7 +58,8 @@ def _key(command: list[str], includes: list[str]) -> str:
     skip = False
     for word in command:
         if not skip and word not in PATHS and not word.startswith(dropped):
-            total.update(word.encode() + b"\0")
+            # One compiler, or one torch, may be reached by several links.
+            total.update((os.path.realpath(word) if word[0] == "/" else word).encode() + b"\0")
         skip = word in PATHS
     files = [Path(command[command.index("-c") + 1])]
     for folder in includes:

@@ -55,6 +55,19 @@ class Spectral(nn.Module):
         return low * grid, grid * 2, self.weights, x
 
 
+class Lookup(nn.Module):
+    """Reads a table, a row of the input and a column of it by index."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(20, 6)
+        self.register_buffer("grid", torch.rand(9, 6))
+
+    def forward(self, x: Tensor, word: Tensor, place: Tensor, column: Tensor) -> Tensor:
+        found = self.table(word) + self.grid[place]
+        return found + x.gather(1, column)
+
+
 def seeded(make: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
     """The same model at every call, whatever the caller's own random state."""
 
@@ -100,6 +113,17 @@ ZOO = {
         seeded(Spectral),
         lambda: (torch.rand(2, 6), torch.rand(6)),
         {"shared": ("grid",)},
+    ),
+    "lookup": Entry(
+        "lookup.pt2",
+        seeded(Lookup),
+        lambda: {
+            "x": torch.rand(4, 5),
+            "word": torch.arange(4),
+            "place": torch.arange(4) - 4,
+            "column": torch.arange(24).reshape(4, 6) % 5,
+        },
+        {"dynamic": {"x": {1: "n"}}},
     ),
     "script": Entry("mlp.pt", seeded(_mlp), lambda: torch.rand(1, 64)),
 }

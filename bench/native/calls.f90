@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
-!> Time calls of one model three ways, in turn: through torchspan, as plain TorchScript, and, where a
-!> build is named, through that build's container alone.
+!> Time calls of one model three ways, in turn: through torchspan, as plain TorchScript, and, where
+!> a build is named, through that build's container alone.
 !>
 !>     calls NET.pt2 NET.pt WIDTH ROWS [BUILD.so]
 !>
@@ -51,7 +51,8 @@ program calls
   allocate (x(width, rows), y(width, rows))
   x = reshape([(real(mod(i, 31)) / 31, i=0, width * rows - 1)], shape(x))
   call net%load(text(1), "cpu")
-  if (plain_open(text(2)//c_null_char, x, int(rows, int64), int(width, int64)) == 0) error stop "plain"
+  if (plain_open(text(2)//c_null_char, x, int(rows, int64), int(width, int64)) == 0) &
+    error stop "plain"
   if (ways == 3) then
     if (bare_open(text(5)//c_null_char, x, int(rows, int64), int(width, int64)) == 0) &
       error stop "bare"

@@ -3,23 +3,10 @@
 
 import pytest
 import torch
-from torch import Tensor, nn
 
 import torchspan
+from tests.zoo import ZOO
 from torchspan import ModelError
-
-
-class Lookup(nn.Module):
-    """Reads a table, a row of the input and a column of it by index."""
-
-    def __init__(self):
-        super().__init__()
-        self.table = nn.Embedding(20, 6)
-        self.register_buffer("grid", torch.rand(9, 6))
-
-    def forward(self, x: Tensor, word: Tensor, place: Tensor, column: Tensor) -> Tensor:
-        found = self.table(word) + self.grid[place]
-        return found + x.gather(1, column)
 
 
 def inputs(rows, **values):
@@ -35,15 +22,10 @@ def inputs(rows, **values):
 
 
 @pytest.fixture(scope="module")
-def lookup(tmp_path_factory):
-    path = tmp_path_factory.mktemp("lookup") / "net.pt2"
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        model = Lookup()
-    assert torchspan.save(
-        model, path, inputs(4), dynamic={"x": {1: "n"}}, tuned=False
-    ).rows_independent
-    return model, path
+def lookup(model_file):
+    path = model_file("lookup")
+    assert torchspan.describe(path).rows_independent
+    return ZOO["lookup"].make(), path
 
 
 @pytest.mark.parametrize("devices", ["cpu", "cpu:0,cpu:1"])

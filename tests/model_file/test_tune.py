@@ -11,7 +11,9 @@ import torchspan
 from tests.zoo import ZOO
 from torchspan._errors import BuildError
 from torchspan._model_file import _save, _tune
+from torchspan._model_file._archive import BuildFiles
 from torchspan._model_file._capability import cpu_level
+from torchspan._model_file._example import name_example
 from torchspan._model_file._target import FEW, MANY, Target, compiler_options
 from torchspan._model_file._tune import ANY, SIZES, pick_ranges
 
@@ -90,14 +92,16 @@ def test_a_build_that_comes_out_wrong_is_left_out_and_said(tmp_path, monkeypatch
 def test_nothing_is_tried_where_it_cannot_gain(monkeypatch):
     told = []
     monkeypatch.setattr(_tune, "multiplies_by", lambda program: frozenset(program))
-    monkeypatch.setattr(_tune, "count_weights", len)
+    monkeypatch.setattr(_tune, "count_weights", lambda program: 5000 * len(program))
     assert _tune._worth_trying([], told.append) == []
     assert _tune._worth_trying(["convolution"], told.append) == [MANY]
     assert _tune._worth_trying(["matrix", "convolution"], told.append) == [FEW, MANY]
     assert told == []
-    monkeypatch.setattr(_tune, "MOST_WEIGHTS", 1)
+    monkeypatch.setattr(_tune, "MOST_WEIGHTS", 9999)
     assert _tune._worth_trying(["matrix", "convolution"], told.append) == []
-    assert told == ["one build only: the model's 2 weights would be stored again in each"]
+    assert told == ["one build only: the model's 10000 weights would be stored again in each"]
+    monkeypatch.setattr(_tune, "LEAST_WEIGHTS", 5001)
+    assert _tune._worth_trying(["matrix"], told.append) == []
 
 
 def test_products_with_weights_are_found_in_the_graph():
@@ -124,12 +128,25 @@ def test_what_the_compiler_is_told():
     assert compiler_options(Target(CPU, precision="bfloat16"), 100) == plain
 
 
-def test_only_the_machines_own_level_is_tuned(tmp_path, monkeypatch):
+def test_only_the_machines_own_level_and_any_batch_are_tuned(monkeypatch, mlp_file):
+    plain, one_row = (BuildFiles(each, ()) for each in torchspan.describe(mlp_file).builds)
     tried = []
+
+    def build(program, example, target, *rest):
+        return plain if target.rows is None else one_row
+
+    monkeypatch.setattr(_save, "build_checked", build)
     monkeypatch.setattr(_save, "tuned_builds", lambda *given: tried.append(given[2]) or [])
-    model, example = nn.Linear(3, 2), torch.rand(1, 3)
-    torchspan.save(model, tmp_path / "net.pt2", example, static_batches=(1,))
-    assert [target.name for target in tried] == [f"cpu-{cpu_level().name}"]
-    torchspan.save(model, tmp_path / "net.pt2", example, tuned=False)
-    torchspan.save(model, tmp_path / "net.pt2", example, dynamic_batch=False)
-    assert len(tried) == 1
+
+    def build_all(*targets, tuned=True):
+        model = nn.Linear(3, 2)
+        shown = name_example(model, torch.rand(2, 3), batched=True, shared=(), dynamic=None)
+        return _save._build_all(None, shown, targets, tuned, True, print)
+
+    assert build_all(Target(CPU), Target(CPU, rows=1)) == [plain, one_row]
+    assert tried == [Target(CPU)]
+    build_all(Target(CPU), tuned=False)
+    build_all(Target(CPU, precision="bfloat16"))
+    if cpu_level().name != "baseline":
+        build_all(Target(CPU, "baseline"))
+    assert tried == [Target(CPU)]

@@ -4,6 +4,7 @@
 import json
 import zipfile
 
+import numpy as np
 import pytest
 import torch
 
@@ -109,6 +110,24 @@ def test_ten_threads_at_once(run_c, mlp_file, devices):
 def test_ten_threads_share_the_crew_that_runs_large_batches(run_c, model_file):
     environ = {"OMP_NUM_THREADS": "3"}
     assert run_c("threads", model_file("tuned"), "cpu", 7000, 4, environ=environ) == ["right"]
+
+
+@pytest.mark.parametrize("rows", [1, 5000])
+def test_an_index_out_of_range(run_c, model_file, tmp_path, rows):
+    arrays = {
+        "x": np.zeros((rows, 5), np.float32),
+        "word": np.full(rows, 20),
+        "place": np.zeros(rows, np.int64),
+        "column": np.zeros((rows, 6), np.int64),
+    }
+    words = []
+    for name, array in arrays.items():
+        (tmp_path / name).write_bytes(array.tobytes())
+        shape = "x".join(map(str, array.shape))
+        words.append(f"{tmp_path / name}:{array.dtype.name}:{shape}")
+    words += ["--", f"{tmp_path}/y:float32:{rows}x6"]
+    (line,) = run_c("run", model_file("lookup"), "cpu", "run", *words)
+    assert line.startswith("6 the model failed on cpu:0: an index is out of range")
 
 
 @pytest.mark.slow

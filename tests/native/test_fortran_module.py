@@ -59,7 +59,7 @@ def test_arguments_without_array(fortran, models):
     if fortran.array_form:
         pytest.skip("this compiler's run takes array() alone")
     said = fortran.run("plain", models / "twice.pt").stdout.splitlines()
-    assert said[-1] == "a section of an assumed-size array"
+    assert "a section of an assumed-size array" in said
 
 
 def test_the_array_form_of_a_program():
@@ -148,6 +148,8 @@ def test_arrays_on_devices_and_registered_ones(fortran, model_file):
 
 @pytest.mark.parametrize("name", ["simplenet.pt", "simplenet.pt2", "simplenet.py"])
 def test_ten_threads_call_one_model(fortran, models, name):
+    if fortran.array_form and name.endswith(".py"):
+        pytest.skip("built against a LibTorch, which has no Python")
     said = fortran.run("threads", models / name, options=["-pthread"]).stdout
     assert said == "ten threads\n"
 

@@ -14,6 +14,7 @@ import shutil
 import struct
 import tempfile
 import warnings
+import weakref
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Archive",
     "BuildFiles",
+    "OwnFolder",
     "add_builds",
     "build_folder",
     "digest_files",
@@ -56,12 +58,21 @@ _ENDS = b"PK\x05\x06"
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 
+class OwnFolder:
+    """A temporary folder that goes when nobody holds it any more."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="torchspan-build-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
 @dataclass(frozen=True)
 class BuildFiles:
-    """A build and the files on disk that it consists of."""
+    """A build and the files on disk that it consists of, with the folder that they go with."""
 
     build: Build
     files: tuple[Path, ...]
+    folder: OwnFolder | None = None
 
     def called(self, name: str) -> BuildFiles:
         """The same files as a build of another name."""

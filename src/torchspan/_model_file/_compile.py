@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from torchspan._errors import BuildError
 from torchspan._log import log, timed
 from torchspan._model_file._archive import (
     BuildFiles,
+    OwnFolder,
     build_folder,
     digest_files,
     place_files,
@@ -49,7 +51,10 @@ _compiling = threading.Lock()
 
 
 def compile_build(program: ExportedProgram, example: Example, target: Target) -> BuildFiles:
-    """Compile ``program`` for ``target``; the files stay in torch's own cache folder.
+    """Compile ``program`` for ``target``, into files of the build's own.
+
+    In torch's cache folder, which they are copied from, builds share files, and a later one writes
+    some of them anew.
 
     Raises:
         BuildError: The compiler failed or is missing.
@@ -67,10 +72,11 @@ def compile_build(program: ExportedProgram, example: Example, target: Target) ->
                 files: Any = torch._inductor.aot_compile(
                     module, shown.positional, shown.by_keyword, options=options
                 )
+                folder = OwnFolder()
+                paths = tuple(Path(shutil.copy(str(file), folder.path)) for file in files)
         except Exception as error:
             raise BuildError(_explain(error, target)) from error
-    paths = tuple(Path(str(file)) for file in files)
-    return BuildFiles(_describe(target, paths), paths)
+    return BuildFiles(_describe(target, paths), paths, folder)
 
 
 def build_checked(
@@ -102,7 +108,7 @@ def build_checked(
             target.precision,
             target.rows,
         )
-    return BuildFiles(replace(built.build, error=error), built.files)
+    return replace(built, build=replace(built.build, error=error))
 
 
 @contextmanager

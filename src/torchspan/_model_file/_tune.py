@@ -35,8 +35,9 @@ SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512)
 # A build must win by this much, or it is not worth its place in the file.
 GAIN = 0.95
 
-# Each build holds the weights once more.
-MOST_WEIGHTS = 1 << 26
+# Below, a call's own cost is all there is to gain, and static_batches gains more of it. Above, each
+# build holds too many weights once more.
+LEAST_WEIGHTS, MOST_WEIGHTS = 1 << 12, 1 << 26
 
 # What is spent on measuring one batch size, and how long a call may be for the next size.
 SECONDS = 0.02
@@ -139,7 +140,7 @@ def pick_ranges(times: Mapping[str, Sequence[float]]) -> Ranges:
 def _worth_trying(program: ExportedProgram, progress: Callable[[str], None]) -> list[str]:
     products = multiplies_by(program)
     weights = count_weights(program)
-    if not products:
+    if not products or weights < LEAST_WEIGHTS:
         return []
     if weights > MOST_WEIGHTS:
         progress(f"one build only: the model's {weights} weights would be stored again in each")

@@ -26,7 +26,10 @@ static int32_t lock_all(const CFI_cdesc_t* argument, int locking) {
   for (size_t i = 0; i < list.count && status == TSPAN_OK; i++) {
     const int64_t bytes = count_bytes(&list.arrays[i], i + 1);
     void* data = list.arrays[i].data;
-    if (bytes < 0)
+    if (data == NULL)
+      status = tspan_fortran_fail(TSPAN_ERROR_ARGUMENT,
+                                  "array %zu is not allocated. Allocate it first.", i + 1);
+    else if (bytes < 0)
       status = TSPAN_ERROR_ARGUMENT;
     else if (locking)
       status = tspan_fortran_pass(tspan_memory_register(data, (size_t)bytes));

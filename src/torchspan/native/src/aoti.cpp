@@ -54,6 +54,17 @@ void require_torch(AOTITorchError code) {
   if (code != AOTI_TORCH_SUCCESS) throw std::runtime_error("torch could not make a tensor");
 }
 
+// A build's message; of a check of indices, which keeps no message of its own, what it means.
+std::string explain(const std::string& text) {
+  if (text.empty()) return "the build does not say why";
+  const bool check =
+      text.find("Expected u") != text.npos && text.find(">= 1 but received 0") != text.npos;
+  if (!check) return text;
+  return "an index is out of range, as of an embedding or a gather, or a check of the model's own "
+         "failed (" +
+         first_line(text.c_str()) + ")";
+}
+
 View view_result(AtenTensorHandle tensor) {
   View view;
   std::int32_t type = 0;
@@ -135,8 +146,7 @@ class Container : public Runner {
     if (code == AOTI_RUNTIME_SUCCESS) return;
     const char* text = nullptr;
     if (message_ != nullptr) message_(&text);
-    throw std::runtime_error(text != nullptr && *text != '\0' ? text
-                                                              : "the build does not say why");
+    throw std::runtime_error(explain(text == nullptr ? "" : text));
   }
 
   // The call that is alone takes the container that needs no locks; others take the shared one.

@@ -121,9 +121,10 @@ Worker& Replica::worker() {
 
 void Replica::fail_run(const std::string& what, std::optional<Rows> rows) const {
   if (lacks_memory(what)) {
-    fail(TSPAN_ERROR_MEMORY, device_.name(), " has too little memory for ",
-         rows ? say(rows->count(), " rows") : std::string("this call"), ": ", what,
-         ". Run smaller batches, or use more devices.");
+    fail(
+        TSPAN_ERROR_MEMORY, device_.name(), " has too little memory for ",
+        rows ? say(rows->count(), rows->count() == 1 ? " row" : " rows") : std::string("this call"),
+        ": ", what, ". Run smaller batches, or use more devices.");
   }
   fail(TSPAN_ERROR_MODEL, "the model failed on ", device_.name(), ": ", what);
 }
