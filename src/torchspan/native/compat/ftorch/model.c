@@ -110,9 +110,9 @@ int32_t tspan_ftorch_model_load(void** at, int32_t* is_script, const char* path,
                              "%s is a Python script, which is run without gradients. Leave "
                              "requires_grad and is_training out, or save its model as .pt.",
                              path);
-  const tspan_status status =
-      python ? open_script(path, device, &handle)
-             : open_module(path, device, requires_grad, is_training, &handle);
+  const tspan_status status = python
+                                  ? open_script(path, device, &handle)
+                                  : open_module(path, device, requires_grad, is_training, &handle);
   if (status != TSPAN_OK) return tspan_compat_check(status);
   if (*at != NULL) release(*at, *is_script);
   *at = handle;
@@ -143,28 +143,39 @@ static int32_t run_script(void* handle, tspan_tensor* const* inputs, size_t inpu
 }
 
 /* An output that was made with requires_grad is no leaf of this step's graph, but its result. */
-static int32_t take_result(tspan_tensor* result, tspan_tensor** output) {
+static int32_t take_result(tspan_tensor* result, tspan_tensor** output, int may_take) {
   int wanted = 0;
   if (*output != NULL && tspan_tensor_requires_grad(*output, &wanted) == TSPAN_OK && wanted)
     tspan_tensor_set_requires_grad(*output, 0);
-  return tspan_ftorch_land(result, output, 1);
+  return tspan_ftorch_land(result, output, may_take);
 }
 
-static int32_t run_with_graph(tspan_module* module, tspan_tensor* const* inputs,
-                              size_t input_count, tspan_tensor** outputs, size_t output_count) {
+static int32_t run_and_land(tspan_module* module, int gradient, tspan_tensor* const* inputs,
+                            size_t input_count, tspan_tensor** outputs, size_t output_count) {
   tspan_tensor** results = malloc((output_count + 1) * sizeof(tspan_tensor*));
   if (results == NULL)
     return tspan_compat_fail(TSPAN_ERROR_MEMORY, "the host has too little memory for this call.");
   int32_t status = tspan_compat_check(tspan_module_forward(
-      module, (const tspan_tensor* const*)inputs, input_count, 1, results, output_count));
+      module, (const tspan_tensor* const*)inputs, input_count, gradient, results, output_count));
   for (size_t i = 0; i < output_count && results[i] != NULL; i++) {
     if (status == TSPAN_OK)
-      status = take_result(results[i], &outputs[i]);
+      status = take_result(results[i], &outputs[i], gradient);
     else
       tspan_tensor_delete(results[i]);
   }
   free(results);
   return status;
+}
+
+/* Whether an output is not where the inputs are: the host's arrays take results of a GPU. */
+static int is_elsewhere(tspan_tensor* const* inputs, size_t input_count,
+                        tspan_tensor* const* outputs, size_t output_count) {
+  tspan_device home, place;
+  if (input_count == 0 || tspan_tensor_device(inputs[0], &home) != TSPAN_OK) return 0;
+  for (size_t i = 0; i < output_count; i++)
+    if (tspan_tensor_device(outputs[i], &place) == TSPAN_OK && strcmp(place.name, home.name) != 0)
+      return 1;
+  return 0;
 }
 
 int32_t tspan_ftorch_model_forward(void* handle, int32_t is_script, tspan_tensor* const* inputs,
@@ -176,8 +187,9 @@ int32_t tspan_ftorch_model_forward(void* handle, int32_t is_script, tspan_tensor
                              "a Python script gives no gradients. Save its model as .pt.");
   if (is_script)
     return run_script(handle, inputs, (size_t)input_count, outputs, (size_t)output_count);
-  if (requires_grad)
-    return run_with_graph(handle, inputs, (size_t)input_count, outputs, (size_t)output_count);
+  if (requires_grad || is_elsewhere(inputs, (size_t)input_count, outputs, (size_t)output_count))
+    return run_and_land(handle, requires_grad != 0, inputs, (size_t)input_count, outputs,
+                        (size_t)output_count);
   return tspan_compat_check(tspan_module_run(handle, (const tspan_tensor* const*)inputs,
                                              (size_t)input_count, outputs, (size_t)output_count));
 }
@@ -226,7 +238,6 @@ int32_t tspan_ftorch_model_print(void* handle, int32_t is_script) {
 int32_t tspan_ftorch_model_is_training(void* handle, int32_t is_script) {
   int training = 0;
   if (handle == NULL) fail_unloaded();
-  if (handle != NULL && !is_script)
-    tspan_compat_check(tspan_module_training(handle, &training));
+  if (handle != NULL && !is_script) tspan_compat_check(tspan_module_training(handle, &training));
   return training;
 }
