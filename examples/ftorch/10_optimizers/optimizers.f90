@@ -35,7 +35,7 @@ contains
     case ("Adam")
       call torch_optim_Adam(optimizer, scale, learning_rate=0.1_real64)
     case ("AdamW")
-      call torch_optim_AdamW(optimizer, scale, learning_rate=0.1_real64, weight_decay=1e-3_real64)
+      call torch_optim_AdamW(optimizer, scale, learning_rate=0.1_real64, weight_decay=0.1_real64)
     end select
 
     do step = 1, steps

@@ -7,7 +7,7 @@ program training_fortran
     torch_tensor, torch_tensor_backward, torch_tensor_from_array
   implicit none
 
-  integer, parameter :: steps = 500
+  integer, parameter :: steps = 100
   type(torch_model) :: model, trained
   type(torch_tensor) :: inputs(1), outputs(1), target, loss
   type(torch_tensor), allocatable :: parameters(:)
@@ -33,7 +33,7 @@ program training_fortran
     call optimizer%zero_grad()
     call torch_model_forward(model, inputs, outputs, requires_grad=.true.)
     call torch_loss_mse(loss, outputs(1), target)
-    if (mod(step, 250) == 0) print '("step ", i3, ": loss", f7.4)', step, distance
+    if (mod(step, 20) == 0) print '("step ", i3, ": loss", f7.4)', step, distance
     call torch_tensor_backward(loss)
     call optimizer%step()
   end do

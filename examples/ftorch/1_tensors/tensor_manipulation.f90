@@ -8,18 +8,18 @@ program tensor_manipulation
     torch_tensor_ones, torch_tensor_print, torch_tensor_sum, torch_tensor_zero
   implicit none
 
-  real(real32), target :: matrix(2, 3), squares(2, 3), total(1), average(1)
+  real(real32), target :: matrix(2, 2), squares(2, 2), total(1), average(1)
   type(torch_tensor) :: a, transposed, ones, result, reduced(2)
 
-  matrix = reshape([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], shape(matrix))
+  matrix = reshape([1.0, 2.0, 3.0, 4.0], shape(matrix))
 
-  ! Over the same memory: as the array is, and with its indices in the other order.
+  ! Over the same memory: as the array is, and with the second index running fastest.
   call torch_tensor_from_array(a, matrix, torch_kCPU)
   call torch_tensor_from_array(transposed, matrix, [2, 1], torch_kCPU)
   call describe("array", a)
   call describe("transposed", transposed)
   ! Memory of its own.
-  call torch_tensor_ones(ones, 2, [2_c_int64_t, 3_c_int64_t], torch_kFloat32, torch_kCPU)
+  call torch_tensor_ones(ones, 2, [2_c_int64_t, 2_c_int64_t], torch_kFloat32, torch_kCPU)
   call describe("ones", ones)
   flush (output_unit)
   call torch_tensor_print(ones)
@@ -27,9 +27,9 @@ program tensor_manipulation
   ! A result that lands in an array.
   call torch_tensor_from_array(result, squares, torch_kCPU)
   result = a*a - ones
-  print '("a*a - 1 =", 6f6.1)', squares
+  print '("a*a - 1 =", 4f6.1)', squares
   result = a**2
-  print '("a**2    =", 6f6.1)', squares
+  print '("a**2    =", 4f6.1)', squares
 
   call torch_tensor_from_array(reduced(1), total, torch_kCPU)
   call torch_tensor_from_array(reduced(2), average, torch_kCPU)
@@ -39,7 +39,7 @@ program tensor_manipulation
 
   ! What is written to a tensor over an array is written to the array.
   call torch_tensor_zero(a)
-  print '("zeroed  =", 6f6.1)', matrix
+  print '("zeroed  =", 4f6.1)', matrix
 
   call torch_delete(a)
   call torch_delete(transposed)

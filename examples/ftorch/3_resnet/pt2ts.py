@@ -22,7 +22,7 @@ def main():
     with torch.no_grad():
         probabilities = net(torch.from_numpy(image)[None]).softmax(1)[0]
     for value, index in zip(*probabilities.topk(3), strict=True):
-        print(f"class {int(index):3}: {100 * value:.2f} %")
+        print(f"class {int(index):3}: {100 * value:6.2f} %")
 
 
 if __name__ == "__main__":

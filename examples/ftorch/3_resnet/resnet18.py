@@ -39,9 +39,13 @@ class ResNet18(nn.Module):
             nn.MaxPool2d(3, 2, padding=1),
         )
         sizes = [(64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)]
-        blocks = [(Block(before, after, step), Block(after, after, 1)) for before, after, step in sizes]
-        self.stages = nn.Sequential(*(block for pair in blocks for block in pair))
+        pairs = [(Block(before, after, by), Block(after, after, 1)) for before, after, by in sizes]
+        self.stages = nn.Sequential(*(block for pair in pairs for block in pair))
         self.head = nn.Linear(512, classes)
+        nn.init.normal_(self.head.weight, std=0.2)
+        for part in self.modules():
+            if isinstance(part, nn.Conv2d):
+                nn.init.kaiming_normal_(part.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.stages(self.stem(x)).mean(dim=[2, 3]))

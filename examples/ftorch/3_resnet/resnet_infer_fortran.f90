@@ -6,34 +6,34 @@ program resnet_infer_fortran
     torch_tensor, torch_tensor_from_array
   implicit none
 
-  integer, parameter :: size_of_image = 224, classes = 1000
+  integer, parameter :: side = 224, classes = 1000
   type(torch_model) :: model
   type(torch_tensor) :: inputs(1), outputs(1)
   character(len=256) :: path, image_path
-  real(real32), target :: image(size_of_image, size_of_image, 3, 1), scores(classes, 1)
-  real(real32) :: probabilities(classes)
+  real(real32), target :: image(1, 3, side, side), scores(1, classes)
+  real(real32) :: numbers(3*side*side), probabilities(classes)
   integer :: unit, rank, best
 
   if (command_argument_count() /= 2) error stop "usage: resnet_infer_fortran MODEL IMAGE"
   call get_command_argument(1, path)
   call get_command_argument(2, image_path)
 
-  ! Python's last dimension varies fastest, as Fortran's first: so read, image(x, y, colour, 1) is
-  ! Python's (1, colour, y, x), and the layout says so without a copy.
+  ! The file has Python's order, in which the last index varies fastest.
   open (newunit=unit, file=image_path, access="stream", status="old", action="read")
-  read (unit) image
+  read (unit) numbers
   close (unit)
-  call torch_tensor_from_array(inputs(1), image, [4, 3, 2, 1], torch_kCPU)
-  call torch_tensor_from_array(outputs(1), scores, [2, 1], torch_kCPU)
+  image = reshape(numbers, shape(image), order=[4, 3, 2, 1])
+  call torch_tensor_from_array(inputs(1), image, torch_kCPU)
+  call torch_tensor_from_array(outputs(1), scores, torch_kCPU)
 
   call torch_model_load(model, path, torch_kCPU)
   call torch_model_forward(model, inputs, outputs)
 
-  probabilities = exp(scores(:, 1) - maxval(scores))
+  probabilities = exp(scores(1, :) - maxval(scores))
   probabilities = probabilities/sum(probabilities)
   do rank = 1, 3
     best = maxloc(probabilities, dim=1)
-    print '("class ", i3, ": ", f0.2, " %")', best - 1, 100*probabilities(best)
+    print '("class ", i3, ": ", f6.2, " %")', best - 1, 100*probabilities(best)
     probabilities(best) = -1
   end do
 

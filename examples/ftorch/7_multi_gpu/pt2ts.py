@@ -23,7 +23,9 @@ class SimpleNet(torch.nn.Module):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device_type", choices=["cpu", "cuda", "hip", "xpu", "mps"], default="cpu")
+    parser.add_argument(
+        "--device_type", choices=["cpu", "cuda", "hip", "xpu", "mps"], default="cpu"
+    )
     kind = parser.parse_args().device_type
     path = f"saved_multigpu_model_{kind}.pt"
     torchspan.save(SimpleNet(), path, example=torch.ones(1, 5))
