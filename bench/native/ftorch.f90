@@ -2,7 +2,7 @@
 !> Time calls of one model through torchspan's own module and through ftorch, in turn, and how long
 !> ftorch takes to make a tensor over an array and delete it.
 !>
-!>     ftorch NET WIDTH ROWS
+!>     ftorch NET WIDTH
 !>
 !> Prints the median microseconds of each.
 program ftorch_calls
@@ -17,18 +17,19 @@ program ftorch_calls
   type(model_type) :: net
   type(torch_model) :: model
   type(torch_tensor) :: inputs(1), outputs(1)
-  real(real32), allocatable, target :: x(:, :), y(:, :), z(:, :)
+  ! One row of numbers, as each of the interfaces has its dimensions.
+  real(real32), allocatable, target :: x(:, :), y(:, :), row(:, :), result(:, :)
   real(real64) :: times(rounds, 3)
-  integer :: width, rows, round, way, i
+  integer :: width, round, way, i
 
   width = whole(2)
-  rows = whole(3)
-  allocate (x(width, rows), y(width, rows), z(width, rows))
-  x = reshape([(real(mod(i, 31), real32)/31, i=0, width*rows - 1)], shape(x))
+  allocate (x(width, 1), y(width, 1), row(1, width), result(1, width))
+  x(:, 1) = [(real(mod(i, 31), real32)/31, i=0, width - 1)]
+  row(1, :) = x(:, 1)
   call net%load(text(1), "cpu")
   call torch_model_load(model, text(1), torch_kCPU)
-  call torch_tensor_from_array(inputs(1), x, [2, 1], torch_kCPU)
-  call torch_tensor_from_array(outputs(1), z, [2, 1], torch_kCPU)
+  call torch_tensor_from_array(inputs(1), row, torch_kCPU)
+  call torch_tensor_from_array(outputs(1), result, torch_kCPU)
 
   do way = 1, 3
     times(1, way) = time_calls(way)
@@ -38,7 +39,7 @@ program ftorch_calls
       times(round, way) = time_calls(way)
     end do
   end do
-  if (any(abs(y - z) > 1e-6)) error stop "the two ways differ"
+  if (any(abs(y(:, 1) - result(1, :)) > 1e-6)) error stop "the two ways differ"
   print "(3f14.3)", (median(times(:, way)), way=1, 3)
 
 contains
@@ -58,7 +59,7 @@ contains
       case (2)
         call torch_model_forward(model, inputs, outputs)
       case (3)
-        call torch_tensor_from_array(tensor, x, torch_kCPU)
+        call torch_tensor_from_array(tensor, row, torch_kCPU)
         call torch_delete(tensor)
       end select
     end do

@@ -37,7 +37,7 @@ def run(folder: Path) -> list[Row]:
         for form in ("pt", "pt2"):
             path = folder / f"{name}.{form}"
             torchspan.save(make(), path, torch.rand(2, width))
-            words = _call(program, path, width, 1, environ={"OMP_NUM_THREADS": "1"}).split()
+            words = _call(program, path, width, environ={"OMP_NUM_THREADS": "1"}).split()
             own, front, tensor = map(float, words)
             tensors.append(tensor)
             bench = f"FTorch's interface, 1 thread: {name}, batch 1, .{form}"
