@@ -2,20 +2,20 @@
 /* Optimizers, which a variable of torch_optim holds. */
 #include "tensor.h"
 
-static int32_t put(tspan_status status, tspan_optimizer** made_at, tspan_optimizer** at) {
-  tspan_optimizer* made = *made_at;
+static int32_t put(tspan_status status, tspan_optimizer* made, tspan_optimizer** at) {
   if (status != TSPAN_OK) return tspan_compat_check(status);
   if (*at != NULL) tspan_optimizer_delete(*at);
   *at = made;
   return TSPAN_OK;
 }
 
-int32_t tspan_ftorch_sgd(tspan_optimizer** at, const tspan_tensor* const* parameters,
-                         int32_t count, double learning_rate, double momentum, double weight_decay,
+int32_t tspan_ftorch_sgd(tspan_optimizer** at, const tspan_tensor* const* parameters, int32_t count,
+                         double learning_rate, double momentum, double weight_decay,
                          double dampening, int32_t nesterov) {
   tspan_optimizer* made = NULL;
   const tspan_sgd options = {learning_rate, momentum, dampening, weight_decay, nesterov};
-  return put(tspan_optimizer_sgd(parameters, (size_t)count, &options, &made), &made, at);
+  const tspan_status status = tspan_optimizer_sgd(parameters, (size_t)count, &options, &made);
+  return put(status, made, at);
 }
 
 int32_t tspan_ftorch_adam(tspan_optimizer** at, int32_t decoupled,
@@ -24,9 +24,9 @@ int32_t tspan_ftorch_adam(tspan_optimizer** at, int32_t decoupled,
                           double weight_decay, int32_t amsgrad) {
   tspan_optimizer* made = NULL;
   const tspan_adam options = {learning_rate, beta_1, beta_2, eps, weight_decay, amsgrad};
-  return put((decoupled ? tspan_optimizer_adamw : tspan_optimizer_adam)(
-                 parameters, (size_t)count, &options, &made),
-             &made, at);
+  const tspan_status status = (decoupled ? tspan_optimizer_adamw : tspan_optimizer_adam)(
+      parameters, (size_t)count, &options, &made);
+  return put(status, made, at);
 }
 
 static int32_t fail_unmade(void) {
