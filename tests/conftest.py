@@ -93,3 +93,13 @@ def mlp_file(model_file: Callable[[str], Path]) -> Path:
 def mlp() -> torch.nn.Module:
     """The module that ``mlp_file`` was saved from."""
     return zoo.ZOO["mlp"].make()
+
+
+@pytest.fixture
+def own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Modules that a test imports from its own folder are forgotten after it."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]

@@ -8,6 +8,7 @@
 program calls
   use, intrinsic :: iso_c_binding, only: c_char, c_float, c_int, c_int64_t, c_null_char
   use, intrinsic :: iso_fortran_env, only: int64, real64
+  use timing, only: median, text, whole
   use torchspan, only: model_type
   implicit none
 
@@ -91,36 +92,5 @@ contains
     call system_clock(finish)
     microseconds = 1e6_real64 * real(finish - start, real64) / real(rate, real64) / count
   end function time_calls
-
-  function median(values) result(middle)
-    real(real64), intent(in) :: values(:)
-    real(real64) :: middle
-    integer :: index
-
-    do index = 1, size(values)
-      middle = values(index)
-      if (count(values < middle) <= size(values) / 2 .and. &
-        count(values <= middle) > size(values) / 2) return
-    end do
-  end function median
-
-  function text(number) result(value)
-    integer, intent(in) :: number
-    character(len=:), allocatable :: value
-    integer :: length
-
-    call get_command_argument(number, length=length)
-    allocate (character(len=length) :: value)
-    call get_command_argument(number, value)
-  end function text
-
-  function whole(number) result(value)
-    integer, intent(in) :: number
-    integer :: value
-    character(len=:), allocatable :: given
-
-    given = text(number)
-    read (given, *) value
-  end function whole
 
 end program calls

@@ -112,10 +112,12 @@ def _build(folder: Path) -> Path:
     for name in ("plain", "bare"):
         _call("c++", "-std=c++20", *flags, "-c", HERE / f"{name}.cpp", "-o", folder / f"{name}.o")
     modules = built / "fortran" / "modules"
-    _call("gfortran", "-O2", f"-I{modules}", "-c", HERE / "calls.f90", "-o", folder / "calls.o")
+    for name in ("timing", "calls"):
+        source, target = HERE / f"{name}.f90", folder / f"{name}.o"
+        _call("gfortran", "-O2", f"-I{modules}", "-J", folder, "-c", source, "-o", target)
     places = [built, built / "fortran", libraries]
     _call(
-        *("gfortran", *(folder / f"{name}.o" for name in ("calls", "plain", "bare"))),
+        *("gfortran", *(folder / f"{name}.o" for name in ("calls", "timing", "plain", "bare"))),
         *("-o", folder / "calls", *(f"-L{place}" for place in places), "-Wl,--no-as-needed"),
         *("-ltorchspan_fortran", "-ltorchspan", "-ltorch", "-ltorch_cpu", "-lc10", "-lstdc++"),
         *(*(f"-Wl,-rpath,{place}" for place in places), "-Wl,--allow-shlib-undefined"),

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 import json
 import os
-import sys
 from dataclasses import dataclass
 
 import pytest
@@ -52,13 +51,3 @@ def torchspan_command(capfd):
         return Done(status, captured.out, captured.err)
 
     return run
-
-
-@pytest.fixture
-def own_modules(tmp_path, monkeypatch):
-    """Modules that a test imports from its own folder are forgotten after it."""
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    yield
-    for name, module in list(sys.modules.items()):
-        if str(getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
-            del sys.modules[name]

@@ -32,6 +32,7 @@ def call(command, status=0, cwd=None, **environ):
 # flang 19 cannot compile procedures with dimension(..) arguments: its run takes array() alone.
 COMPILERS = {"gfortran": "gfortran", "flang-22": "flang-22", "flang-new-19": "flang-19"}
 ARRAY_FORM = ("flang-new-19",)
+FRONTS = "ftorch"
 
 
 def first_arguments(text, count):
@@ -118,7 +119,9 @@ def install(run_folder, compiler="gfortran"):
 def build_command(prefix, compiler):
     """`torchspan build`; flang 19 builds against a LibTorch that is not in Python's packages."""
     command = [sys.executable, "-m", "torchspan", "build", "--prefix", prefix, "--fc", compiler]
-    if compiler in ARRAY_FORM:
+    if compiler not in ARRAY_FORM:
+        command += ["--with", FRONTS]
+    else:
         libtorch = prefix.parent / f"libtorch-{compiler}"
         libtorch.mkdir(exist_ok=True)
         for part in ("include", "lib"):

@@ -15,11 +15,11 @@ from torchspan._errors import BuildError
 from torchspan._model import load
 from torchspan._model_file import relative_error, save
 from torchspan._model_file._example import name_example, vary
+from torchspan._source import load_source, parse_argument
+from torchspan._weights import load_weights
 from torchspan.cli._inputs import DTYPES, make_example, parse_dynamic, parse_shown
 from torchspan.cli._parser import add_command, add_tune_option, positive
-from torchspan.cli._source import load_source, parse_argument
 from torchspan.cli._terminal import say, steps
-from torchspan.cli._weights import load_weights
 
 if TYPE_CHECKING:
     from torchspan.cli._parser import Subparsers

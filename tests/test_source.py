@@ -5,7 +5,7 @@ import pytest
 from torch import nn
 
 from torchspan import ArgumentError
-from torchspan.cli._source import load_source, parse_argument
+from torchspan._source import load_source, parse_argument
 
 NETS = """
 import torch
@@ -41,7 +41,8 @@ _hidden = Plain()
 
 
 @pytest.fixture
-def nets(tmp_path, own_modules):
+def nets(tmp_path, own_modules, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "nets.py").write_text(NETS)
     (tmp_path / "beside.py").write_text("WIDTH = 4\n")
     return tmp_path

@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from torchspan import ArgumentError
-from torchspan.cli._weights import load_weights
+from torchspan._weights import load_weights
 
 
 class Net(nn.Module):
@@ -16,6 +16,11 @@ class Net(nn.Module):
         super().__init__()
         self.first = nn.Linear(3, 4)
         self.norm = nn.BatchNorm1d(4)
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
 
 def refusal(state, path=None):

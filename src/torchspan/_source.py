@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Find the module to export: a class, a function that makes one, or a module that is there.
+"""Find a model in somebody's file: a class, a function that makes one, or a module that is there.
 
 The file is run, as Python would run it on import; its folder is put first on the path for that, so
 that it finds the files beside it.
@@ -22,7 +22,9 @@ from torch import nn
 
 from torchspan._errors import ArgumentError
 
-__all__ = ["load_source", "parse_argument"]
+__all__ = ["find_source", "load_source", "make_model", "parse_argument"]
+
+_BY_ARG = "Give its arguments with --arg VALUE or --arg name=VALUE, in order."
 
 
 def load_source(text: str, arguments: Sequence[tuple[str | None, Any]]) -> nn.Module:
@@ -35,6 +37,23 @@ def load_source(text: str, arguments: Sequence[tuple[str | None, Any]]) -> nn.Mo
     Raises:
         ArgumentError: There is no such file or name, or it gives no module.
     """
+    found = find_source(text)
+    if isinstance(found, nn.Module):
+        if arguments:
+            raise ArgumentError(f"{text} is a module already, so it takes no --arg.")
+        return found
+    return make_model(text, found, arguments)
+
+
+def find_source(text: str) -> Any:
+    """Get what ``text`` names, whatever it is.
+
+    Args:
+        text: ``"file.py:Name"`` or ``"package.module:Name"``.
+
+    Raises:
+        ArgumentError: There is no such file or name.
+    """
     place, colon, name = text.rpartition(":")
     if not colon or not place or not name:
         told = _told(_import_place(text)) if Path(text).is_file() else ""
@@ -46,40 +65,35 @@ def load_source(text: str, arguments: Sequence[tuple[str | None, Any]]) -> nn.Mo
     if not hasattr(found_in, name):
         raise ArgumentError(f"{place} defines no {name!r}.{_told(found_in)}")
     found = getattr(found_in, name)
-    if isinstance(found, nn.Module):
-        if arguments:
-            raise ArgumentError(f"{text} is a module already, so it takes no --arg.")
-        return found
     if not callable(found):
         raise ArgumentError(
             f"{text} is a {type(found).__name__}; name a torch.nn.Module, its class, or a function "
             f"that returns one.{_told(found_in)}"
         )
-    return _construct(text, found, arguments)
+    return found
 
 
-def parse_argument(text: str) -> tuple[str | None, Any]:
-    """Parse ``--arg``: ``"64"``, ``"hidden=64"``, ``"sizes=[5,5]"``, ``"activation=relu"``."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        name, value = "", text
-    try:
-        return name or None, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name or None, value
+def make_model(
+    text: str, make: Any, arguments: Sequence[tuple[str | None, Any]] = (), cure: str = _BY_ARG
+) -> nn.Module:
+    """Call a class or function for a model.
 
+    Args:
+        text: What messages call it.
+        make: The class or function.
+        arguments: What to call it with: names, or None by position, and values.
+        cure: What to do where it wants other arguments.
 
-def _construct(text: str, make: Any, arguments: Sequence[tuple[str | None, Any]]) -> nn.Module:
+    Raises:
+        ArgumentError: It wants other arguments, fails, or gives no module.
+    """
     positional = [value for name, value in arguments if name is None]
     named = {name: value for name, value in arguments if name is not None}
     try:
         signature = inspect.signature(make)
         signature.bind(*positional, **named)
     except TypeError as error:
-        raise ArgumentError(
-            f"{text}{signature} cannot be called so: {error}. Give its arguments with --arg VALUE "
-            "or --arg name=VALUE, in order."
-        ) from error
+        raise ArgumentError(f"{text}{signature} cannot be called so: {error}. {cure}") from error
     except ValueError:
         # Classes written in C have no signature; the call itself will tell.
         pass
@@ -93,6 +107,17 @@ def _construct(text: str, make: Any, arguments: Sequence[tuple[str | None, Any]]
             "function that returns one."
         )
     return made
+
+
+def parse_argument(text: str) -> tuple[str | None, Any]:
+    """Parse ``--arg``: ``"64"``, ``"hidden=64"``, ``"sizes=[5,5]"``, ``"activation=relu"``."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        name, value = "", text
+    try:
+        return name or None, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name or None, value
 
 
 def _import_place(place: str) -> ModuleType:
