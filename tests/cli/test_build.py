@@ -90,3 +90,29 @@ def test_without_a_fortran_compiler_it_says_so(torchspan_command, monkeypatch, t
     assert "-DCMAKE_Fortran_COMPILER=NOTFOUND" in configure
     assert compile.endswith("--parallel 3")
     assert install == f"--install {os.fspath(tmp_path)}/prefix/share/torchspan/build/c"
+
+
+def test_fronts_reach_the_build(torchspan_command, monkeypatch, tmp_path):
+    log = tmp_path / "log"
+    give_tools(monkeypatch, tmp_path / "bin", cmake=f'echo "$@" >> {log}', ninja="", gfortran="")
+    words = ["build", "--prefix", str(tmp_path / "prefix"), "--with", "ftorch,torch_ftn"]
+    assert torchspan_command(*words).status == 0
+    assert "-DTORCHSPAN_WITH=ftorch,torch_ftn" in log.read_text().splitlines()[0].split()
+
+
+def test_an_unknown_front_is_an_error(torchspan_command, tmp_path):
+    done = torchspan_command("build", "--prefix", str(tmp_path), "--with", "ftorch,mxnet")
+    assert done.status != 0
+    assert "'mxnet' is none of ftorch, torch_ftn" in done.err
+
+
+def test_fronts_need_a_fortran_compiler(torchspan_command, monkeypatch, tmp_path):
+    give_tools(monkeypatch, tmp_path / "bin", cmake="", ninja="")
+    done = torchspan_command("build", "--prefix", str(tmp_path / "prefix"), "--with", "ftorch")
+    assert done.status == 1
+    assert "--with ftorch needs a Fortran compiler" in done.err
+
+
+def test_each_front_is_a_folder():
+    folders = {each.parent.name for each in (NATIVE / "compat").glob("*/CMakeLists.txt")}
+    assert folders <= set(build.FRONTS)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["PrintCMakeDir", "add_parser", "run"]
 
 NATIVE = Path(__file__).parents[1] / "native"
+FRONTS = ("ftorch", "torch_ftn")
 # What native/cmake/find_python.cmake says before the reason.
 NO_SCRIPTS = "-- torchspan: no models that are scripts: "
 
@@ -76,6 +77,14 @@ def add_parser(subparsers: Subparsers) -> None:
         help="a LibTorch to build against (default: this Python's torch)",
     )
     parser.add_argument(
+        "--with",
+        dest="fronts",
+        type=_fronts,
+        default=[],
+        metavar="NAMES",
+        help="modules for programs written to other APIs: ftorch, torch_ftn, or both with a comma",
+    )
+    parser.add_argument(
         "--jobs", type=positive, metavar="N", help="compilers to run at once (default: the cores)"
     )
     parser.set_defaults(run=run)
@@ -86,6 +95,11 @@ def run(arguments: argparse.Namespace) -> int:
     prefix = arguments.prefix.expanduser().absolute()
     cmake = _find("cmake")
     compiler = _fortran(arguments.fc)
+    if arguments.fronts and compiler is None:
+        raise ArgumentError(
+            f"--with {','.join(arguments.fronts)} needs a Fortran compiler, and there is no "
+            "gfortran on the PATH. Install it, or name another with --fc."
+        )
     name = Path(compiler).name if compiler else "c"
     build = prefix / "share" / "torchspan" / "build" / name
     configure = [
@@ -94,6 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib",
         f"-DTORCHSPAN_LIBTORCH={arguments.libtorch.expanduser().absolute()}",
         f"-DTORCHSPAN_PYTHON={sys.executable}",
+        f"-DTORCHSPAN_WITH={','.join(arguments.fronts)}",
         f"-DCMAKE_Fortran_COMPILER={compiler or 'NOTFOUND'}",
     ]  # fmt: skip
     compile = [cmake, "--build", str(build)]
@@ -131,6 +146,15 @@ def _fortran(named: str | None) -> str | None:
             "--fc."
         )
     return path
+
+
+def _fronts(text: str) -> list[str]:
+    """The names of --with, each of which is a folder of native/compat."""
+    names = text.split(",")
+    for name in names:
+        if name not in FRONTS:
+            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(FRONTS)}")
+    return names
 
 
 def _find(tool: str) -> str:

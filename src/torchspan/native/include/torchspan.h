@@ -41,6 +41,10 @@ typedef enum tspan_status {
  * thread's next call that fails. */
 const char* tspan_last_error(void);
 
+/* Make a message this thread's, for interfaces of other languages that find errors of their own;
+ * returns `status`. */
+tspan_status tspan_error_keep(tspan_status status, const char* message);
+
 /* The library's version, such as "0.1.0". */
 const char* tspan_version(void);
 

@@ -62,6 +62,14 @@ tspan_status keep_current() noexcept {
 
 const char* tspan_last_error(void) { return torchspan::last_text; }
 
+tspan_status tspan_error_keep(tspan_status status, const char* message) {
+  try {
+    return torchspan::keep_outcome({status, message == nullptr ? "" : message});
+  } catch (...) {
+    return torchspan::keep_current();
+  }
+}
+
 const char* tspan_version(void) { return torchspan::version; }
 
 int tspan_abi_version(void) { return TSPAN_ABI_VERSION; }
