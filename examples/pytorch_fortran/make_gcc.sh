@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Build torch_ftn and the samples into build/install, with the compiler that this script's name says:
-# make_intel.sh and make_nvhpc.sh are the same script. FFLAGS adds options, such as -fopenacc.
+# Build torch_ftn and the samples into build/install, with the compiler that this script's name
+# says: make_intel.sh and make_nvhpc.sh are the same script. FFLAGS adds options such as -fopenacc.
 set -eu
 cd "$(dirname "$0")"
 flags=${FFLAGS:-}
@@ -19,6 +19,7 @@ done
 export FFLAGS="$flags"
 torchspan build --prefix build/install --fc "$compiler" --with torch_ftn
 cmake -S . -B "build/samples-$compiler" -DCMAKE_Fortran_COMPILER="$compiler" \
+  -DCMAKE_Fortran_FLAGS="$flags" \
   -DCMAKE_PREFIX_PATH="$PWD/build/install" -DCMAKE_INSTALL_PREFIX="$PWD/build/install" \
   -DCMAKE_BUILD_TYPE=Release
 cmake --build "build/samples-$compiler"

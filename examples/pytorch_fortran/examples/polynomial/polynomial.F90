@@ -41,8 +41,7 @@ program polynomial
   call target%from_array(y)
   !$acc end host_data
 
-  step = 0
-  loss = huge(loss)
+  step = 0; loss = huge(loss)
   do while (loss >= 1e-4)
     step = step + 1
     call net%train(inputs, target, loss)

@@ -76,9 +76,8 @@ PythonScript::Step PythonRunner::train(std::span<const View> inputs,
   Loan loan;
   PythonScript::Step step{};
   try {
-    loan.during([&] {
-      step = script_->train(lend(inputs, device, loan), lend(targets, device, loan));
-    });
+    loan.during(
+        [&] { step = script_->train(lend(inputs, device, loan), lend(targets, device, loan)); });
   } catch (const Raised& error) {
     fail_call("training", error);
   }
