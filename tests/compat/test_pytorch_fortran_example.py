@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.compat.torch_ftn_programs import Programs, available, install
+from tests.compat.torch_ftn_programs import Programs, available
+from tests.native.fortran_programs import install
 from tests.test_examples import EXAMPLES, copy_example, type_in
 
 # As pytorch-fortran's README has them.

@@ -8,11 +8,11 @@ from tests.compat.torch_ftn_programs import (
     KINDS,
     Programs,
     available,
-    install,
     kinds_and_ranks,
     linear,
     write_models,
 )
+from tests.native.fortran_programs import install
 
 MISTAKES = {
     "missing": "there is no model file",

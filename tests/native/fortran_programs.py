@@ -116,7 +116,7 @@ def install(run_folder, compiler="gfortran"):
 
 
 def build_command(prefix, compiler):
-    """`torchspan build`; flang 19 builds against a LibTorch that is not in Python's packages."""
+    """`torchspan build` with all that a compiler takes; flang 19 has a LibTorch of its own."""
     command = [sys.executable, "-m", "torchspan", "build", "--prefix", prefix, "--fc", compiler]
     if compiler in ARRAY_FORM:
         libtorch = prefix.parent / f"libtorch-{compiler}"
@@ -125,6 +125,8 @@ def build_command(prefix, compiler):
             if not (libtorch / part).exists():
                 (libtorch / part).symlink_to(Path(torch.__file__).parent / part)
         command += ["--libtorch", libtorch]
+    else:
+        command += ["--with", "ftorch,torch_ftn"]
     return [*command, "--jobs", "2"]
 
 

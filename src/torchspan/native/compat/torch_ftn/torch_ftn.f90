@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> For programs written for pytorch-fortran: its names and conventions, on torchspan.
 !>
-!> An array (n1, ..., nk) is the tensor (nk, ..., n1) over the same memory. A variable that is copied
+!> An array (n1, ..., nk) is the tensor (nk, ..., n1) over the same memory. A variable copied
 !> bit by bit is no danger: a handle that was freed is known as such, and using it is an error.
 module torch_ftn
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_float, c_int32_t, &
