@@ -47,6 +47,12 @@ def test_each_command_prints_what_the_readme_says(built):
     assert (built.parent / "examples" / "polynomial" / "your_new_trained_model.pt").is_file()
 
 
+def test_the_module_itself_was_built_with_openacc(built):
+    library = built / "install" / "lib" / "libpytorch_fort_proxy.so"
+    names = subprocess.run(["nm", "-D", library], capture_output=True, text=True, check=True).stdout
+    assert "U acc_map_data" in names
+
+
 def test_the_polynomial_without_openacc(built, run_folder, tmp_path):
     plain = Programs(install(run_folder, "gfortran"), tmp_path, "gfortran")
     folder = built.parent / "examples" / "polynomial"

@@ -59,8 +59,10 @@ def test_every_kind_and_rank(programs, models, tmp_path):
     assert said == [f"{kind} {rank}" for kind in KINDS for rank in range(1, 8)]
 
 
-def test_every_line_of_the_api(programs, models):
-    said = programs.run("lines", models).stdout.splitlines()
+@pytest.mark.parametrize("device", ["", "device"])
+def test_every_line_of_the_api(programs, models, device):
+    """On the CPU, and on a GPU that is pretended, to which arrays are brought."""
+    said = programs.run("lines", models, device, TORCHSPAN_PRETEND_CUDA="1").stdout.splitlines()
     assert said[-1] == "every line holds"
     losses = [float(line.split()[1]) for line in said if line.startswith("loss")]
     (output,) = ([*map(float, line.split()[1:])] for line in said if line.startswith("output"))
@@ -95,14 +97,6 @@ def test_a_mistake_ends_the_program_or_is_told(programs, models, mistake):
     done = programs.run("failures", models, mistake, TORCHSPAN_ON_ERROR="return")
     assert words in done.stdout
     assert done.stderr == ""
-
-
-def test_the_accelerator_where_one_is_pretended(programs, models):
-    done = programs.run(
-        "failures", models, "device",
-        TORCHSPAN_PRETEND_CUDA="1", TORCHSPAN_ON_ERROR="return",
-    )  # fmt: skip
-    assert done.stdout == "\n"
 
 
 def test_memory_stays_flat(programs, models):

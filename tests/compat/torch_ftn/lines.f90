@@ -1,14 +1,17 @@
 ! SPDX-License-Identifier: MIT
 !> What pytorch-fortran's classes do, beyond taking every kind and rank.
 program lines
-  use, intrinsic :: iso_c_binding, only: c_associated
+  use, intrinsic :: iso_c_binding, only: c_intptr_t
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use torch_ftn
   implicit none
 
-  character(len=512) :: folder
+  character(len=512) :: folder, device
+  integer :: flags
 
   call get_command_argument(1, folder)
+  call get_command_argument(2, device)
+  flags = merge(module_use_device, 0, device == "device")
   call inference()
   call scalars()
   call sharing()
@@ -35,7 +38,7 @@ contains
     integer :: i
 
     x = reshape([(real(i), i=1, 12)], [3, 4])
-    call net%load(trim(folder)//"/sums.pt", module_use_inference_mode)
+    call net%load(trim(folder)//"/sums.pt", flags + module_use_inference_mode)
     call inputs%create()
     call inputs%add_array(x)
     call net%forward(inputs, output)
@@ -65,8 +68,8 @@ contains
 
     ! An output as an input, and of two results the first.
     call first%from_array(x)
-    call expect(c_associated(first%get_handle()), "get_handle")
-    call net%load(trim(folder)//"/twice.pt")
+    call expect(transfer(first%get_handle(), 0_c_intptr_t) /= 0, "get_handle")
+    call net%load(trim(folder)//"/twice.pt", flags)
     do i = 1, 3
       call inputs%clear()
       call inputs%add_tensor(first)
@@ -84,7 +87,7 @@ contains
     real(real64) :: x(2) = [1, 2]
     real(real64), pointer :: y(:)
 
-    call net%load(trim(folder)//"/scalars.pt")
+    call net%load(trim(folder)//"/scalars.pt", flags)
     call inputs%create()
     call inputs%add_array(x)
     call inputs%add_scalar(0.5_real32)
@@ -103,7 +106,7 @@ contains
 
   !> Assigned tensors are one; what was freed twice is no danger.
   subroutine sharing()
-    type(torch_tensor) :: one
+    type(torch_tensor) :: one, empty, nothing
     type(torch_tensor) :: two(2)
     type(torch_tensor_wrap) :: many, again
     type(torch_module) :: net
@@ -114,9 +117,12 @@ contains
     call one%from_array(x)
     two = one
     one = one
+    empty = two(1)
+    empty = nothing
     call one%from_array(z)
     call two(2)%to_array(y)
     call expect(associated(y, x), "an assigned tensor")
+    call expect(transfer(empty%get_handle(), 0_c_intptr_t) == 0, "an empty tensor assigned")
     call one%to_array(w)
     call expect(associated(w, z), "a tensor made again")
     do i = 1, 9
@@ -124,7 +130,7 @@ contains
     end do
     again = many
     call many%clear()
-    call net%load(trim(folder)//"/nine.pt")
+    call net%load(trim(folder)//"/nine.pt", flags)
     call net%forward(again, one)
     call one%to_array(y)
     call expect(all(y == 9*x), "nine inputs, assigned")
@@ -141,7 +147,7 @@ contains
 
     x = reshape([(sin(real(i)), i=1, 12)], [3, 4])
     y = reshape([(cos(real(i)), i=1, 8)], [2, 4])
-    call net%load(trim(folder)//"/linear.pt")
+    call net%load(trim(folder)//"/linear.pt", flags)
     call net%create_optimizer_sgd(0.5)
     call inputs%create()
     call inputs%add_array(x)
@@ -153,7 +159,7 @@ contains
     call net%forward(inputs, output)
     call output%to_array(before)
     call net%save(trim(folder)//"/saved.pt")
-    call trained%load(trim(folder)//"/saved.pt")
+    call trained%load(trim(folder)//"/saved.pt", flags)
     call trained%forward(inputs, target)
     call target%to_array(after)
     call expect(all(abs(after - before) < 1e-6), "a saved module")

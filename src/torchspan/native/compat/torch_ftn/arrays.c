@@ -27,7 +27,6 @@ static int find_kind(const CFI_cdesc_t* array) {
 /* See a descriptor as an array in `sizes` and `strides`. */
 static int32_t view(const CFI_cdesc_t* from, tspan_array* to, int64_t* sizes, int64_t* strides) {
   const int kind = find_kind(from);
-  int empty = 0;
   if (kind < 0)
     return tspan_compat_fail(TSPAN_ERROR_ARGUMENT,
                              "an array has a kind of %lld bytes an element that torch_ftn does not "
@@ -47,9 +46,8 @@ static int32_t view(const CFI_cdesc_t* from, tspan_array* to, int64_t* sizes, in
           (long long)from->dim[i].sm, i + 1, (long long)from->elem_len);
     sizes[last] = from->dim[i].extent;
     strides[last] = from->dim[i].sm / (CFI_index_t)from->elem_len;
-    empty = empty || from->dim[i].extent == 0;
   }
-  if (from->base_addr == NULL && !empty)
+  if (from->base_addr == NULL)
     return tspan_compat_fail(TSPAN_ERROR_ARGUMENT,
                              "an array is not allocated, or a pointer not associated.");
   *to = (tspan_array){from->base_addr, {1, 0}, from->rank, {0, 0, 1}, sizes, strides, 0};
@@ -111,6 +109,14 @@ void torch_ftn_tensor_free(ftn_tensor* tensor) {
   free_copy(tensor);
   tspan_tensor_delete(tensor->tensor);
   tensor->tensor = NULL;
+}
+
+/* Assigning an empty one empties; assigning one to itself keeps it. */
+void torch_ftn_assign(const tspan_tensor* from, ftn_tensor* to) {
+  tspan_tensor* shared = NULL;
+  if (from != NULL && tspan_compat_check(tspan_tensor_share(from, &shared)) != TSPAN_OK) return;
+  torch_ftn_tensor_free(to);
+  to->tensor = shared;
 }
 
 /* A host array of a tensor on a device: a copy, which OpenACC takes for the device's memory. */

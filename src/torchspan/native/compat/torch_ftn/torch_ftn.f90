@@ -4,8 +4,8 @@
 !> An array (n1, ..., nk) is the tensor (nk, ..., n1) over the same memory. A variable copied
 !> bit by bit is no danger: a handle that was freed is known as such, and using it is an error.
 module torch_ftn
-  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_float, c_int32_t, &
-    c_int64_t, c_null_char, c_null_ptr, c_ptr
+  use, intrinsic :: iso_c_binding, only: c_char, c_double, c_float, c_int32_t, c_int64_t, &
+    c_null_char, c_null_ptr, c_ptr
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   implicit none
   private
@@ -124,6 +124,13 @@ module torch_ftn
       type(c_ptr), intent(in), value :: from
       type(c_ptr), intent(inout) :: tensor
     end subroutine c_share
+
+    subroutine c_assign(from, place) bind(c, name="torch_ftn_assign")
+      import :: c_ptr, tensor_place
+      implicit none
+      type(c_ptr), intent(in), value :: from
+      type(tensor_place), intent(inout) :: place
+    end subroutine c_assign
 
     subroutine c_tensor_free(place) bind(c, name="torch_ftn_tensor_free")
       import :: tensor_place
@@ -276,12 +283,7 @@ contains
     class(torch_tensor), intent(inout) :: to
     class(torch_tensor), intent(in) :: from
 
-    type(c_ptr) :: shared
-
-    shared = c_null_ptr
-    if (c_associated(from%place%tensor)) call c_share(from%place%tensor, shared)
-    call c_tensor_free(to%place)
-    to%place%tensor = shared
+    call c_assign(from%place%tensor, to%place)
   end subroutine assign_tensor
 
   impure elemental subroutine free_tensor(self)
