@@ -66,6 +66,17 @@ def test_the_polynomial_without_openacc(built, run_folder, tmp_path):
     assert models[1].is_file()
 
 
+def test_the_resnet_by_torchspan_s_own_api(built, run_folder, tmp_path):
+    own = Programs(install(run_folder, "gfortran"), tmp_path, "gfortran", "torchspan-fortran")
+    model = built.parent / "examples" / "resnet_forward" / "traced_model.pt"
+    said = own.run(built.parent / "resnet_infer_fortran.f90", model).stdout.splitlines()
+    assert said[0] == "classes 1000, images 10"
+    for line in said[1:]:
+        name, values = line[:12], [float(each) for each in line[12:].split()]
+        (shown,) = (each[12:].split() for each in README.splitlines() if each[:12] == name)
+        assert values == pytest.approx([float(each) for each in shown], abs=2e-3)
+
+
 @pytest.mark.parametrize(
     ("script", "compiler"), [("make_intel.sh", "ifx"), ("make_nvhpc.sh", "nvfortran")]
 )

@@ -14,19 +14,20 @@ KINDS = {"real32": "real", "real64": "real", "int32": "integer", "int64": "integ
 
 
 class Programs:
-    """Programs compiled against a prefix."""
+    """Programs compiled against a prefix, with what pkg-config says of a package."""
 
-    def __init__(self, prefix, folder, compiler):
+    def __init__(self, prefix, folder, compiler, package="pytorch_fort_proxy"):
         self.prefix = prefix
         self.folder = folder
         self.compiler = compiler
+        self.package = package
 
     def compile(self, source, *options):
         """The path of the program of a source."""
         target = self.folder / source.stem
         if not target.exists():
             pkg = {"PKG_CONFIG_PATH": str(self.prefix / "lib" / "pkgconfig")}
-            words = call(["pkg-config", "--cflags", "--libs", "pytorch_fort_proxy"], **pkg).stdout
+            words = call(["pkg-config", "--cflags", "--libs", self.package], **pkg).stdout
             call([self.compiler, "-O1", *options, source, "-o", target, *words.split()],
                  cwd=self.folder)  # fmt: skip
         return target

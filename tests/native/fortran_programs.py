@@ -32,6 +32,7 @@ def call(command, status=0, cwd=None, **environ):
 # flang 19 cannot compile procedures with dimension(..) arguments: its run takes array() alone.
 COMPILERS = {"gfortran": "gfortran", "flang-22": "flang-22", "flang-new-19": "flang-19"}
 ARRAY_FORM = ("flang-new-19",)
+FRONTS = "ftorch,torch_ftn"
 
 
 def first_arguments(text, count):
@@ -116,17 +117,17 @@ def install(run_folder, compiler="gfortran"):
 
 
 def build_command(prefix, compiler):
-    """`torchspan build` with all that a compiler takes; flang 19 has a LibTorch of its own."""
+    """`torchspan build`; flang 19 builds against a LibTorch that is not in Python's packages."""
     command = [sys.executable, "-m", "torchspan", "build", "--prefix", prefix, "--fc", compiler]
-    if compiler in ARRAY_FORM:
+    if compiler not in ARRAY_FORM:
+        command += ["--with", FRONTS]
+    else:
         libtorch = prefix.parent / f"libtorch-{compiler}"
         libtorch.mkdir(exist_ok=True)
         for part in ("include", "lib"):
             if not (libtorch / part).exists():
                 (libtorch / part).symlink_to(Path(torch.__file__).parent / part)
         command += ["--libtorch", libtorch]
-    else:
-        command += ["--with", "ftorch,torch_ftn"]
     return [*command, "--jobs", "2"]
 
 
