@@ -15,14 +15,13 @@ module ftorch_library
       integer(c_int32_t) :: kept
     end function c_check
 
-    subroutine c_use(place) bind(c, name="tspan_ftorch_use")
-      import :: c_ptr
+    function c_use(place, is_temporary) result(handle) bind(c, name="tspan_ftorch_use")
+      import :: c_int, c_ptr
       implicit none
       type(c_ptr), intent(in) :: place
-    end subroutine c_use
-
-    subroutine c_fail_unmade() bind(c, name="tspan_ftorch_fail_unmade")
-    end subroutine c_fail_unmade
+      integer(c_int), intent(in), value :: is_temporary
+      type(c_ptr) :: handle
+    end function c_use
 
     subroutine c_fail_shape(ndims, sizes) bind(c, name="tspan_ftorch_fail_shape")
       import :: c_int32_t

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> Models.
 module ftorch_model
-  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_int, c_int32_t, c_null_char, &
+  use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int32_t, c_null_char, &
     c_null_ptr, c_ptr
   use ftorch_library, only: flag, flush_output, index_of
   use ftorch_tensor, only: handle_of, torch_tensor, torch_tensor_delete
@@ -65,14 +65,15 @@ module ftorch_model
       character(kind=c_char), intent(in) :: path(*)
     end subroutine c_save
 
-    subroutine c_parameters(model, is_script, parameters, capacity) &
+    function c_parameters(model, is_script, parameters, capacity) result(status) &
         bind(c, name="tspan_ftorch_model_parameters")
       import :: c_int32_t, c_ptr
       implicit none
       type(c_ptr), intent(in), value :: model
       integer(c_int32_t), intent(in), value :: is_script, capacity
       type(c_ptr), intent(inout) :: parameters(*)
-    end subroutine c_parameters
+      integer(c_int32_t) :: status
+    end function c_parameters
 
     subroutine c_print_model(model, is_script) bind(c, name="tspan_ftorch_model_print")
       import :: c_int32_t, c_ptr
@@ -156,10 +157,8 @@ contains
     type(c_ptr) :: parameters(size(output_tensors))
     integer :: i
 
-    parameters = c_null_ptr
-    call c_parameters(model%p, model%is_script, parameters, size(parameters))
+    if (c_parameters(model%p, model%is_script, parameters, size(parameters)) /= 0) return
     do i = 1, size(parameters)
-      if (.not. c_associated(parameters(i))) cycle
       call torch_tensor_delete(output_tensors(i))
       output_tensors(i)%p = parameters(i)
     end do
@@ -191,7 +190,7 @@ contains
   impure elemental subroutine finalise(model)
     type(torch_model), intent(inout) :: model
 
-    if (c_associated(model%p)) call c_forget_model(model%p, model%is_script)
+    call c_forget_model(model%p, model%is_script)
   end subroutine finalise
 
 end module ftorch_model

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> Optimisers.
 module ftorch_optim
-  use, intrinsic :: iso_c_binding, only: c_associated, c_double, c_int32_t, c_null_ptr, c_ptr
+  use, intrinsic :: iso_c_binding, only: c_double, c_int32_t, c_null_ptr, c_ptr
   use, intrinsic :: iso_fortran_env, only: real64
   use ftorch_library, only: flag
   use ftorch_tensor, only: handle_of, torch_tensor
@@ -136,7 +136,7 @@ contains
   impure elemental subroutine finalise(optim)
     type(torch_optim), intent(inout) :: optim
 
-    if (c_associated(optim%p)) call c_forget_optimizer(optim%p)
+    call c_forget_optimizer(optim%p)
   end subroutine finalise
 
   function handles_of(tensors) result(handles)

@@ -110,9 +110,9 @@ int32_t tspan_ftorch_model_load(void** at, int32_t* is_script, const char* path,
                              "%s is a Python script, which is run without gradients. Leave "
                              "requires_grad and is_training out, or save its model as .pt.",
                              path);
-  const tspan_status status =
-      python ? open_script(path, device, &handle)
-             : open_module(path, device, requires_grad, is_training, &handle);
+  const tspan_status status = python
+                                  ? open_script(path, device, &handle)
+                                  : open_module(path, device, requires_grad, is_training, &handle);
   if (status != TSPAN_OK) return tspan_compat_check(status);
   if (*at != NULL) release(*at, *is_script);
   *at = handle;
@@ -150,8 +150,8 @@ static int32_t take_result(tspan_tensor* result, tspan_tensor** output) {
   return tspan_ftorch_land(result, output, 1);
 }
 
-static int32_t run_with_graph(tspan_module* module, tspan_tensor* const* inputs,
-                              size_t input_count, tspan_tensor** outputs, size_t output_count) {
+static int32_t run_with_graph(tspan_module* module, tspan_tensor* const* inputs, size_t input_count,
+                              tspan_tensor** outputs, size_t output_count) {
   tspan_tensor** results = malloc((output_count + 1) * sizeof(tspan_tensor*));
   if (results == NULL)
     return tspan_compat_fail(TSPAN_ERROR_MEMORY, "the host has too little memory for this call.");
@@ -226,7 +226,6 @@ int32_t tspan_ftorch_model_print(void* handle, int32_t is_script) {
 int32_t tspan_ftorch_model_is_training(void* handle, int32_t is_script) {
   int training = 0;
   if (handle == NULL) fail_unloaded();
-  if (handle != NULL && !is_script)
-    tspan_compat_check(tspan_module_training(handle, &training));
+  if (handle != NULL && !is_script) tspan_compat_check(tspan_module_training(handle, &training));
   return training;
 }

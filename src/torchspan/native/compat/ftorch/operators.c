@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Operators, reductions and losses: two tensors in, one out. */
-#include "tensor.h"
 #include "temporaries.h"
+#include "tensor.h"
 
 typedef tspan_status (*binary)(const tspan_tensor*, const tspan_tensor*, tspan_tensor**);
 
@@ -62,7 +62,7 @@ tspan_tensor* tspan_ftorch_combine_number(int32_t operation, const tspan_tensor*
 
 int32_t tspan_ftorch_assign(tspan_tensor** to, const tspan_tensor* from) {
   tspan_tensor* copy = NULL;
-  if (*to != NULL) return tspan_compat_check(tspan_tensor_assign(from, *to));
+  if (*to != NULL) return tspan_compat_check(tspan_ftorch_write(from, *to));
   const int32_t status = tspan_compat_check(tspan_tensor_clone(from, &copy));
   if (status == TSPAN_OK) *to = copy;
   return status;
@@ -73,8 +73,7 @@ int32_t tspan_ftorch_reduce(int32_t mean, const tspan_tensor* tensor, tspan_tens
   const char* dtype;
   tspan_tensor *result = NULL, *same = NULL;
   tspan_status status = tspan_tensor_dtype(tensor, &dtype);
-  if (status == TSPAN_OK)
-    status = (mean ? tspan_tensor_mean : tspan_tensor_sum)(tensor, &result);
+  if (status == TSPAN_OK) status = (mean ? tspan_tensor_mean : tspan_tensor_sum)(tensor, &result);
   if (status == TSPAN_OK && dtype[0] != 'f') {
     status = tspan_tensor_to(result, dtype, NULL, &same);
     tspan_tensor_delete(result);

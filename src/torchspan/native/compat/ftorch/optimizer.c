@@ -9,12 +9,13 @@ static int32_t put(tspan_status status, tspan_optimizer* made, tspan_optimizer**
   return TSPAN_OK;
 }
 
-int32_t tspan_ftorch_sgd(tspan_optimizer** at, const tspan_tensor* const* parameters,
-                         int32_t count, double learning_rate, double momentum, double weight_decay,
+int32_t tspan_ftorch_sgd(tspan_optimizer** at, const tspan_tensor* const* parameters, int32_t count,
+                         double learning_rate, double momentum, double weight_decay,
                          double dampening, int32_t nesterov) {
   tspan_optimizer* made = NULL;
   const tspan_sgd options = {learning_rate, momentum, dampening, weight_decay, nesterov};
-  return put(tspan_optimizer_sgd(parameters, (size_t)count, &options, &made), made, at);
+  const tspan_status status = tspan_optimizer_sgd(parameters, (size_t)count, &options, &made);
+  return put(status, made, at);
 }
 
 int32_t tspan_ftorch_adam(tspan_optimizer** at, int32_t decoupled,
@@ -23,9 +24,9 @@ int32_t tspan_ftorch_adam(tspan_optimizer** at, int32_t decoupled,
                           double weight_decay, int32_t amsgrad) {
   tspan_optimizer* made = NULL;
   const tspan_adam options = {learning_rate, beta_1, beta_2, eps, weight_decay, amsgrad};
-  return put((decoupled ? tspan_optimizer_adamw : tspan_optimizer_adam)(
-                 parameters, (size_t)count, &options, &made),
-             made, at);
+  const tspan_status status = (decoupled ? tspan_optimizer_adamw : tspan_optimizer_adam)(
+      parameters, (size_t)count, &options, &made);
+  return put(status, made, at);
 }
 
 static int32_t fail_unmade(void) {

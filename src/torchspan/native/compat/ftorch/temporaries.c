@@ -37,7 +37,7 @@ static int grow(void) {
   return 1;
 }
 
-void tspan_ftorch_use(tspan_tensor* const* at) {
+static void remember(tspan_tensor* const* at) {
   if (2 * table.used >= table.room && !grow()) return;
   place* found = find(at);
   if (found->tensor == *at) return;
@@ -47,4 +47,14 @@ void tspan_ftorch_use(tspan_tensor* const* at) {
     tspan_tensor_delete(found->tensor);
   found->at = at;
   found->tensor = *at;
+}
+
+tspan_tensor* tspan_ftorch_use(tspan_tensor* const* at, int32_t is_temporary) {
+  if (*at == NULL)
+    tspan_compat_fail(TSPAN_ERROR_ARGUMENT,
+                      "this tensor was never made, or it was deleted. Make it first, with "
+                      "torch_tensor_from_array for example.");
+  else if (is_temporary)
+    remember(at);
+  return *at;
 }

@@ -9,14 +9,14 @@
  * temporaries until it runs again, and memory stays flat. Compilers that finalise results delete
  * them at once; deleting a handle again is no harm, because handles are never used again.
  *
- * Temporaries that the compiler copies bit by bit (SOURCE= in ALLOCATE, structure constructors) live
- * as long as what they were copied from. Assign them to a variable instead. */
+ * Temporaries that the compiler copies bit by bit (SOURCE= in ALLOCATE, structure constructors)
+ * live as long as what they were copied from. Assign them to a variable instead. */
 #ifndef TORCHSPAN_FTORCH_TEMPORARIES_H
 #define TORCHSPAN_FTORCH_TEMPORARIES_H
 
 #include "tensor.h"
 
-/* A temporary is used at this place. */
-void tspan_ftorch_use(tspan_tensor* const* at);
+/* The handle at a place where a tensor is used; one that was never made is an error. */
+tspan_tensor* tspan_ftorch_use(tspan_tensor* const* at, int32_t is_temporary);
 
 #endif

@@ -18,8 +18,9 @@ static const struct {
 static const struct {
   const char* name;
   uint8_t kind, bits;
-} dtypes[] = {{"uint8", TSPAN_UINT, 8},    {"int8", TSPAN_INT, 8},      {"int16", TSPAN_INT, 16},
-              {"int32", TSPAN_INT, 32},    {"int64", TSPAN_INT, 64},    {"float16", TSPAN_FLOAT, 16},
+} dtypes[] = {{"uint8", TSPAN_UINT, 8},     {"int8", TSPAN_INT, 8},
+              {"int16", TSPAN_INT, 16},     {"int32", TSPAN_INT, 32},
+              {"int64", TSPAN_INT, 64},     {"float16", TSPAN_FLOAT, 16},
               {"float32", TSPAN_FLOAT, 32}, {"float64", TSPAN_FLOAT, 64}};
 
 #define DTYPES ((int32_t)(sizeof dtypes / sizeof *dtypes))
@@ -60,12 +61,6 @@ int32_t tspan_ftorch_delete(tspan_tensor** at) {
 
 /* A variable that goes out of scope may be a copy, made by the compiler, of one that is gone. */
 void tspan_ftorch_forget(tspan_tensor** at) { tspan_ftorch_put(at, NULL); }
-
-void tspan_ftorch_fail_unmade(void) {
-  tspan_compat_fail(TSPAN_ERROR_ARGUMENT,
-                    "this tensor was never made, or it was deleted. Make it first, with "
-                    "torch_tensor_from_array for example.");
-}
 
 void tspan_ftorch_fail_shape(int32_t ndims, int32_t sizes) {
   tspan_compat_fail(TSPAN_ERROR_ARGUMENT, "ndims is %d, and tensor_shape has %d sizes.", ndims,
@@ -120,8 +115,8 @@ int32_t tspan_ftorch_from_blob(tspan_tensor** at, void* data, int32_t rank, cons
   if (layout_size != rank) return fail_layout(layout_size, rank);
   const int32_t status = set_strides(rank, shape, layout, strides);
   if (status != TSPAN_OK) return status;
-  const tspan_array array = {
-      data, {1, 0}, rank, {dtypes[dtype].kind, dtypes[dtype].bits, 1}, shape, strides, 0};
+  const tspan_array array = {data,  {1, 0},  rank, {dtypes[dtype].kind, dtypes[dtype].bits, 1},
+                             shape, strides, 0};
   return make(&array, device_type, index, requires_grad, at);
 }
 
@@ -143,6 +138,8 @@ int32_t tspan_ftorch_from_array(tspan_tensor** at, const CFI_cdesc_t* data, cons
   const int kind = find_kind(data);
   const int64_t size = (int64_t)data->elem_len;
   int contiguous = 1;
+  if (data->base_addr == NULL)
+    return tspan_compat_fail(TSPAN_ERROR_ARGUMENT, "data_in is not allocated.");
   if (kind < 0)
     return tspan_compat_fail(TSPAN_ERROR_ARGUMENT,
                              "data_in has a kind of %lld bytes an element that tensors do not "
@@ -150,8 +147,6 @@ int32_t tspan_ftorch_from_array(tspan_tensor** at, const CFI_cdesc_t* data, cons
                              (long long)size);
   for (int i = 0; i < data->rank; i++) {
     shape[i] = data->dim[i].extent;
-    if (data->base_addr == NULL && shape[i] != 0) 
-      return tspan_compat_fail(TSPAN_ERROR_ARGUMENT, "data_in is not allocated.");
     if (shape[i] < 0)
       return tspan_compat_fail(TSPAN_ERROR_ARGUMENT,
                                "data_in is an assumed-size array, so its last extent is not known. "
@@ -162,7 +157,8 @@ int32_t tspan_ftorch_from_array(tspan_tensor** at, const CFI_cdesc_t* data, cons
                                "elements of data_in lie %lld bytes apart in dimension %d, which is "
                                "no multiple of their %lld bytes. Copy it to an array first.",
                                (long long)data->dim[i].sm, i + 1, (long long)size);
-    contiguous = contiguous && (shape[i] <= 1 || strides[i] == (i == 0 ? 1 : strides[i - 1] * shape[i - 1]));
+    contiguous =
+        contiguous && (shape[i] <= 1 || strides[i] == (i == 0 ? 1 : strides[i - 1] * shape[i - 1]));
   }
   if (layout_size >= 0) {
     if (layout_size != data->rank) return fail_layout(layout_size, data->rank);
@@ -173,8 +169,9 @@ int32_t tspan_ftorch_from_array(tspan_tensor** at, const CFI_cdesc_t* data, cons
     const int32_t status = set_strides(data->rank, shape, layout, strides);
     if (status != TSPAN_OK) return status;
   }
-  const tspan_array array = {data->base_addr, {1, 0},  data->rank,
-                             {(uint8_t)kind, (uint8_t)(8 * size), 1}, shape, strides, 0};
+  const tspan_array array = {
+      data->base_addr, {1, 0},  data->rank, {(uint8_t)kind, (uint8_t)(8 * size), 1},
+      shape,           strides, 0};
   return make(&array, device_type, index, requires_grad, at);
 }
 
@@ -186,11 +183,10 @@ int32_t tspan_ftorch_filled(tspan_tensor** at, int32_t fill, int32_t rank, const
   tspan_tensor* tensor = NULL;
   if (dtype < 0 || dtype >= DTYPES) return fail_dtype(dtype);
   if (!tspan_ftorch_device(device_type, index, device)) return TSPAN_ERROR_DEVICE;
-  const int32_t status =
-      (fill < 0    ? tspan_tensor_empty
-       : fill == 0 ? tspan_tensor_zeros
-                   : tspan_tensor_ones)(rank, shape, dtypes[dtype].name, device, requires_grad,
-                                        &tensor);
+  const int32_t status = (fill < 0    ? tspan_tensor_empty
+                          : fill == 0 ? tspan_tensor_zeros
+                                      : tspan_tensor_ones)(rank, shape, dtypes[dtype].name, device,
+                                                           requires_grad, &tensor);
   if (status != TSPAN_OK) return tspan_compat_check(status);
   tspan_ftorch_put(at, tensor);
   return TSPAN_OK;
@@ -201,8 +197,8 @@ int32_t tspan_ftorch_get_dtype(const tspan_tensor* tensor) {
   if (tspan_compat_check(tspan_tensor_dtype(tensor, &name)) != TSPAN_OK) return -1;
   for (int32_t i = 0; i < DTYPES; i++)
     if (strcmp(dtypes[i].name, name) == 0) return i;
-  tspan_compat_fail(TSPAN_ERROR_ARGUMENT, "the tensor has dtype %s, for which there is no constant.",
-                    name);
+  tspan_compat_fail(TSPAN_ERROR_ARGUMENT,
+                    "the tensor has dtype %s, for which there is no constant.", name);
   return -1;
 }
 
@@ -231,21 +227,25 @@ int32_t tspan_ftorch_get_sizes(const tspan_tensor* tensor, int32_t strides, int3
   return view.ndim;
 }
 
-int32_t tspan_ftorch_land(tspan_tensor* result, tspan_tensor** at, int may_take) {
-  tspan_device from, to;
+tspan_status tspan_ftorch_write(const tspan_tensor* from, tspan_tensor* to) {
+  tspan_device places[2];
   const char* names[2];
+  tspan_status status = tspan_tensor_dtype(from, &names[0]);
+  if (status == TSPAN_OK) status = tspan_tensor_dtype(to, &names[1]);
+  if (status == TSPAN_OK) status = tspan_tensor_device(from, &places[0]);
+  if (status == TSPAN_OK) status = tspan_tensor_device(to, &places[1]);
+  if (status != TSPAN_OK) return status;
+  if (strcmp(names[0], names[1]) == 0 && strcmp(places[0].name, places[1].name) != 0)
+    return tspan_tensor_convert(from, 0, to);
+  return tspan_tensor_assign(from, to);
+}
+
+int32_t tspan_ftorch_land(tspan_tensor* result, tspan_tensor** at, int may_take) {
   if (*at == NULL && may_take) {
     *at = result;
     return TSPAN_OK;
   }
-  int32_t status = tspan_tensor_dtype(result, &names[0]);
-  if (status == TSPAN_OK) status = tspan_tensor_dtype(*at, &names[1]);
-  if (status == TSPAN_OK) status = tspan_tensor_device(result, &from);
-  if (status == TSPAN_OK) status = tspan_tensor_device(*at, &to);
-  if (status == TSPAN_OK) {
-    const int moves = strcmp(from.name, to.name) != 0 && strcmp(names[0], names[1]) == 0;
-    status = moves ? tspan_tensor_convert(result, 0, *at) : tspan_tensor_assign(result, *at);
-  }
+  const tspan_status status = tspan_ftorch_write(result, *at);
   tspan_tensor_delete(result);
   return tspan_compat_check(status);
 }
