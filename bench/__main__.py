@@ -17,13 +17,14 @@ from bench import accelerator, calls, virtual_cpus
 from bench.measure import Row
 from bench.native import accelerator as native_accelerator
 from bench.native import calls as native
-from bench.native import ftorch
+from bench.native import ftorch, torch_ftn
 
 BENCHES = {
     "calls": calls,
     "virtual_cpus": virtual_cpus,
     "native": native,
     "ftorch": ftorch,
+    "torch_ftn": torch_ftn,
     "accelerator": accelerator,
     "native_accelerator": native_accelerator,
 }

@@ -22,7 +22,7 @@ from torch import Tensor
 __all__ = ["Script", "ScriptError", "read_inputs", "take_apart", "tell"]
 
 # torchspan's name for each function of a script, and pytorch-fortran's, which takes its inputs as
-# one list.
+# one list, scalars as numbers.
 LISTED = {
     "forward": "ftn_pytorch_forward",
     "train": "ftn_pytorch_train",
@@ -114,7 +114,7 @@ class Script:
     def __call__(self, *inputs: Tensor) -> Any:
         """Run the forward pass and give what it returns."""
         function, listed = self._find("forward")
-        return function(list(inputs)) if listed else function(*inputs)
+        return function(_listed(inputs)) if listed else function(*inputs)
 
     def forward(self, *inputs: Tensor) -> list[Tensor]:
         """Run the forward pass and give its tensors in a row."""
@@ -130,7 +130,8 @@ class Script:
             ScriptError: It has no such function, or that returns something else.
         """
         function, listed = self._find("train")
-        result = function(list(inputs), *targets) if listed else function(*inputs, *targets)
+        given = [_listed(inputs)] if listed else inputs
+        result = function(*given, *targets)
         both = result if isinstance(result, tuple) and len(result) == 2 else (False, result)
         completed, loss = (each.detach() if isinstance(each, Tensor) else each for each in both)
         try:
@@ -208,6 +209,11 @@ def tell(error: BaseException) -> tuple[str, str, bool]:
         frames = frames.tb_next
     trace = "".join(traceback.format_exception(type(cause), cause, frames)).strip()
     return line, trace, isinstance(cause, MemoryError | torch.OutOfMemoryError)
+
+
+def _listed(inputs: Sequence[Tensor]) -> list[Any]:
+    """Inputs as pytorch-fortran gives them: its scalars are numbers."""
+    return [each if each.ndim else each.item() for each in inputs]
 
 
 def _brief(error: BaseException) -> str:

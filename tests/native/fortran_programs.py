@@ -32,7 +32,7 @@ def call(command, status=0, cwd=None, **environ):
 # flang 19 cannot compile procedures with dimension(..) arguments: its run takes array() alone.
 COMPILERS = {"gfortran": "gfortran", "flang-22": "flang-22", "flang-new-19": "flang-19"}
 ARRAY_FORM = ("flang-new-19",)
-FRONTS = "ftorch"
+FRONTS = "ftorch,torch_ftn"
 
 
 def first_arguments(text, count):

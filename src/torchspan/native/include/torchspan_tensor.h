@@ -201,7 +201,9 @@ tspan_status tspan_optimizer_delete(tspan_optimizer* optimizer);
 /* ---- modules --------------------------------------------------------------------------------- */
 
 /* Open a model file for tensors, on one device. A TorchScript .pt can be trained and saved, and
- * starts out of training mode; a .pt2 can be run, without gradients. */
+ * starts out of training mode; a .pt2 can be run, without gradients; so can a Python script .py,
+ * which tspan_module_train trains and tspan_module_save saves by the script's own functions. What
+ * a script keeps of tensors on the CPU goes on as a copy. */
 tspan_status tspan_module_load(const char* path, const char* device, tspan_module** module);
 
 /* Run a module on tensors of its device, and give its first `output_count` results as new tensors.
@@ -237,13 +239,14 @@ tspan_status tspan_module_set_requires_grad(tspan_module* module, int requires_g
 tspan_status tspan_module_set_training(tspan_module* module, int training);
 tspan_status tspan_module_training(const tspan_module* module, int* training);
 
-/* One training step as the module itself defines it: whether it says that training is complete, and
- * the loss. A TorchScript model defines none. */
+/* One training step as a script defines it: whether it says that training is complete, and the
+ * loss. Other models define none. */
 tspan_status tspan_module_train(tspan_module* module, const tspan_tensor* const* inputs,
                                 size_t input_count, const tspan_tensor* target, int* complete,
                                 double* loss);
 
-/* Write the module as it is now; a file of that name is replaced once the new one is whole. */
+/* Write the module as it is now; a file of that name is replaced once the new one is whole. A
+ * script writes what it likes. */
 tspan_status tspan_module_save(tspan_module* module, const char* path);
 
 /* NULL is fine. */

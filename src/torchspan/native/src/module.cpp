@@ -3,7 +3,6 @@
 #include "module.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <mutex>
 #include <shared_mutex>
 
@@ -24,10 +23,7 @@ Handles<tspan_module, Opened>& modules() {
 Opened& find(const tspan_module* handle) { return modules().find(handle, "module"); }
 
 std::unique_ptr<Module> open(const std::string& path, const Home& home) {
-  if (path.ends_with(".py")) {
-    fail(TSPAN_ERROR_MODEL_FILE, path,
-         " is a Python script, which this library does not run. Save its model as .pt.");
-  }
+  if (path.ends_with(".py")) return open_python_module(path, home);
   Archive archive(path);
   Description description = describe(archive);
   if (description.kind == Description::Kind::torchscript) return open_script_module(path, home);
@@ -244,16 +240,7 @@ tspan_status tspan_module_save(tspan_module* module, const char* path) {
     require(path, "path");
     Opened& opened = find(module);
     std::unique_lock lock(*opened.mutex);
-    // Written beside and renamed, so that what is there is always whole.
-    const std::string part = say(path, ".part");
-    std::error_code error;
-    try {
-      opened.module->save(part);
-      std::filesystem::rename(part, path);
-    } catch (...) {
-      std::filesystem::remove(part, error);
-      throw;
-    }
+    opened.module->save(path);
   });
 }
 

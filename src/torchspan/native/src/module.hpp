@@ -52,6 +52,7 @@ class Module {
 
 // Open each kind of file on a device.
 std::unique_ptr<Module> open_script_module(const std::string& path, const Home& home);
+std::unique_ptr<Module> open_python_module(const std::string& path, const Home& home);
 std::unique_ptr<Module> open_compiled_module(const std::string& path, Description description,
                                              const Home& home);
 

@@ -3,63 +3,31 @@
 #include "python_runner.hpp"
 
 #include <ATen/ops/clone.h>
-#include <c10/core/CPUAllocator.h>
 #include <c10/core/InferenceMode.h>
 
-#include <cstring>
 #include <filesystem>
 
+#include "loan.hpp"
 #include "status.hpp"
 #include "tensors.hpp"
 
 namespace torchspan {
 namespace {
 
-// Tensors over the caller's memory, which is the script's during one call only.
-class Loan {
- public:
-  explicit Loan(const at::Device& device) : device_(device) {}
-
-  std::vector<at::Tensor> lend(std::span<const View> views) {
-    std::vector<at::Tensor> tensors;
-    tensors.reserve(views.size());
-    for (const View& view : views) {
-      if (device_.is_cpu()) {
-        tensors.push_back(make_tensor(view));
-        lent_.push_back(tensors.back().storage());
-      } else {
-        const at::Tensor there = make_tensor(view, view.place.on_host() ? at::kCPU : device_);
-        tensors.push_back(there.to(device_, there.scalar_type(), false, true));
-      }
-    }
-    return tensors;
-  }
-
-  template <class Body>
-  void during(Body&& body) {
-    try {
-      body();
-    } catch (...) {
-      end();
-      throw;
-    }
-    end();
-  }
-
- private:
-  // What the script has kept goes on with a copy: the memory may be freed, or filled anew.
-  void end() {
-    for (const at::Storage& each : lent_) {
-      if (each.use_count() == 1) continue;
-      at::DataPtr copy = c10::GetCPUAllocator()->allocate(each.nbytes());
-      if (each.nbytes() > 0) std::memcpy(copy.get(), each.data(), each.nbytes());
-      each.unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(copy));
+// The caller's arrays as tensors: over their memory on the CPU, and copies elsewhere.
+std::vector<at::Tensor> lend(std::span<const View> views, const at::Device& device, Loan& loan) {
+  std::vector<at::Tensor> tensors;
+  tensors.reserve(views.size());
+  for (const View& view : views) {
+    if (device.is_cpu()) {
+      tensors.push_back(loan.lend(make_tensor(view)));
+    } else {
+      const at::Tensor there = make_tensor(view, view.place.on_host() ? at::kCPU : device);
+      tensors.push_back(there.to(device, there.scalar_type(), false, true));
     }
   }
-
-  at::Device device_;
-  std::vector<at::Storage> lent_;
-};
+  return tensors;
+}
 
 }  // namespace
 
@@ -75,10 +43,11 @@ PythonRunner::PythonRunner(const std::string& path, const Device& device) : devi
 }
 
 void PythonRunner::run(std::span<const View> inputs, const Landing& landing) {
-  Loan loan{at::Device(device_.backing)};
+  const at::Device device(device_.backing);
+  Loan loan;
   try {
     loan.during([&] {
-      std::vector<at::Tensor> results = script_->forward(loan.lend(inputs));
+      std::vector<at::Tensor> results = script_->forward(lend(inputs, device, loan));
       landing.expect(results.size());
       for (std::size_t index = 0; index < results.size(); ++index) {
         const at::Tensor here = resolve(results[index]).cpu();
@@ -103,10 +72,12 @@ std::vector<at::Tensor> PythonRunner::compute(std::vector<at::Tensor> inputs) {
 
 PythonScript::Step PythonRunner::train(std::span<const View> inputs,
                                        std::span<const View> targets) {
-  Loan loan{at::Device(device_.backing)};
+  const at::Device device(device_.backing);
+  Loan loan;
   PythonScript::Step step{};
   try {
-    loan.during([&] { step = script_->train(loan.lend(inputs), loan.lend(targets)); });
+    loan.during(
+        [&] { step = script_->train(lend(inputs, device, loan), lend(targets, device, loan)); });
   } catch (const Raised& error) {
     fail_call("training", error);
   }

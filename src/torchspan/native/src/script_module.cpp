@@ -6,6 +6,7 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <atomic>
+#include <filesystem>
 #include <mutex>
 
 #include "module.hpp"
@@ -25,7 +26,7 @@ class ScriptModule : public Module {
 
   std::vector<at::Tensor> forward(const std::vector<at::Tensor>& inputs, bool gradient) override {
     c10::AutoGradMode mode(gradient);
-    return call(forward_, inputs);
+    return call(!gradient && fixed() ? *frozen_ : forward_, inputs);
   }
 
   void run(const std::vector<at::Tensor>& inputs, std::span<Tensor* const> outputs) override {
@@ -49,9 +50,14 @@ class ScriptModule : public Module {
   }
 
   void save(const std::string& path) override {
+    // Written beside and renamed, so that what is there is always whole.
+    const std::string part = path + ".part";
     try {
-      module_.save(path);
+      module_.save(part);
+      std::filesystem::rename(part, path);
     } catch (const std::exception& error) {
+      std::error_code ignored;
+      std::filesystem::remove(part, ignored);
       fail(TSPAN_ERROR_MODEL_FILE, path, " cannot be written: ", first_line(error.what()));
     }
   }

@@ -2,12 +2,14 @@
 // Make tensors, over the caller's memory or their own, and delete them.
 #include "tensor.hpp"
 
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
 #include "devices.hpp"
+#include "vendor.hpp"
 
 namespace torchspan {
 namespace {
@@ -27,11 +29,24 @@ Home make_home(const Device& device) {
   return home;
 }
 
-// Where DLPack says that memory is; page-locked memory is the host's.
+// Whose memory a pointer leads to: compilers with OpenACC or CUDA give a device's address as if it
+// were the host's. A runtime that nobody has started is not asked, because it would start.
+Home find_owner(const void* data) {
+  if (data == nullptr || !vendor_present()) return Home();
+  const auto& hooks = at::detail::getCUDAHooks();
+  const int count = hooks.getNumGPUs();
+  int used = 0;
+  while (used < count && !hooks.hasPrimaryContext(static_cast<at::DeviceIndex>(used))) ++used;
+  const std::optional<int> index = used < count ? vendor_device(data) : std::nullopt;
+  return index ? find_home(say("cuda:", *index).c_str()) : Home();
+}
+
+// Where DLPack says that memory is, or its address; page-locked memory is the host's.
 Home find_memory(const tspan_array& array) {
   const char* kind = nullptr;
   switch (array.device.type) {
     case 1:
+      return find_owner(array.data);
     case 3:
     case 11:
       return Home();
@@ -74,7 +89,7 @@ tspan_status make(std::int32_t ndim, const std::int64_t* shape, const char* dtyp
   return giving(tensor, "tensor", [&] {
     // Sizes are checked as those of an array are, whose data nobody looks at.
     char nothing = 0;
-    const tspan_array array = {&nothing, {1, 0}, ndim, {TSPAN_UINT, 8, 1}, shape, nullptr, 0};
+    const tspan_array array = {&nothing, {3, 0}, ndim, {TSPAN_UINT, 8, 1}, shape, nullptr, 0};
     Home home;
     const View view = view_memory(array, home);
     home = find_home(device);
