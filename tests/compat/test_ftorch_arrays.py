@@ -34,11 +34,13 @@ def check(kind, rank, layout):
     count = 1
     for size in shape:
         count *= size
+    width = "int8" if kind == "int8" else "int32"
+    values = f"[(int(i, {width}), i = 1, {count})]"
     return f"""
     block
       {declaration}, allocatable, target :: x({colons}), y({colons})
       type(torch_tensor) :: a, b
-      x = reshape([(int(i, {"int8" if kind == "int8" else "int32"}), i = 1, {count})], {list(shape)})
+      x = reshape({values}, {list(shape)})
       allocate (y, mold=x)
       y = 0
       call torch_tensor_from_array(a, x, {order}torch_kCPU)

@@ -28,7 +28,7 @@ def test_printing(ftorch, ftorch_models):
 
 
 def test_comparisons(ftorch):
-    first, second, third = ftorch.run("utils", source("utils")).stdout.splitlines()
+    first, second, third = ftorch.run("comparisons", source("comparisons")).stdout.splitlines()
     assert first.startswith("PASSED :: [one] ")
     assert second.startswith("FAILED :: [said] ")
     assert third == "PASSED :: [name] message"

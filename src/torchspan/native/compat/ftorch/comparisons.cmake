@@ -19,7 +19,8 @@ foreach(kind real32 real64)
       list(APPEND array_procedures ${name})
     endif()
     if(rank EQUAL 0)
-      set(worst "worst = abs(real(got, real64) - expect) / max(abs(real(expect, real64)), tiny(worst))")
+      set(worst "worst = abs(real(got, real64) - expect) / &
+      max(abs(real(expect, real64)), tiny(worst))")
     else()
       set(worst "if (size(got) > 0) worst = maxval(abs(real(got, real64) - expect) / &
       max(abs(real(expect, real64)), tiny(worst)))")

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: MIT
-program utils
+program comparisons
   use, intrinsic :: iso_fortran_env, only: real32, real64
   use ftorch_test_utils, only: allclose, assert_allclose, assert_isclose, isclose, test_print
   implicit none
@@ -27,4 +27,4 @@ program utils
   pass = isclose(1.0, 2.0, "said")
   call test_print("name", "message", .true.)
 contains
-end program utils
+end program comparisons
