@@ -158,9 +158,15 @@ def inside_program(native_build: Path, run_folder: Path) -> Callable[[str], Path
 
 @pytest.fixture
 def run_c(c_program: Callable[..., Path], sanitize: str) -> Callable[..., list[str]]:
-    """Runs a program of ``programs/`` and gives its lines; nothing may stand on stderr."""
+    """Runs a program of ``programs/`` and gives its lines; nothing else may stand on stderr than
+    ``printed`` allows."""
 
-    def run(name: str, *arguments: object, environ: dict[str, str] | None = None) -> list[str]:
+    def run(
+        name: str,
+        *arguments: object,
+        environ: dict[str, str] | None = None,
+        printed: str = "",
+    ) -> list[str]:
         whole = {**os.environ, **(environ or {})}
         done = subprocess.run(
             [str(c_program(name)), *map(str, arguments)],
@@ -170,7 +176,7 @@ def run_c(c_program: Callable[..., Path], sanitize: str) -> Callable[..., list[s
             env=whole,
         )
         said = re.sub(REFUSED, "", done.stderr) if sanitize else done.stderr
-        assert said == ""
+        assert re.fullmatch(printed, said), said
         assert done.returncode == 0, done.stdout
         return done.stdout.splitlines()
 
