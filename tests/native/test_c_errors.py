@@ -126,7 +126,7 @@ def test_an_index_out_of_range(run_c, model_file, tmp_path, rows):
         shape = "x".join(map(str, array.shape))
         words.append(f"{tmp_path / name}:{array.dtype.name}:{shape}")
     words += ["--", f"{tmp_path}/y:float32:{rows}x6"]
-    # torch's code in a build prints what it throws; nothing outside the build can keep it from that.
+    # torch puts code into a build that prints what it throws.
     printed = r"(Error: Expected u\d+ >= 1 but received 0\n)+"
     (line,) = run_c("run", model_file("lookup"), "cpu", "run", *words, printed=printed)
     assert line.startswith("6 the model failed on cpu:0: an index is out of range")
